@@ -1,10 +1,11 @@
-/* checkpoint.c - the whole state of a run in one file. A resumed run has the same bits as one without a break.
+/* checkpoint.c - writes and reads a checkpoint, which is the whole state of a run in one file. A run that continues
+ * from a checkpoint has the same bits as a run without a break.
  *
- * Layout: header; values, moment1, moment2 and best (params.floats each); points of the curve; XXH3-128 of all bytes
- * before it. The file is written under a temporary name, fsynced and renamed, so the previous checkpoint stays until
- * the new one is whole. The run id in the header is the hash of the configuration with its precision and numerics
- * version. A checkpoint of another build (sources, flags, compiler) or, on the CPU, of other kernels of matrix products
- * is refused without --force-resume. */
+ * The file has: the header; the arrays values, moment1, moment2 and best (params.floats each); the points of the curve;
+ * the XXH3-128 of all bytes before it. It is written under a temporary name, fsynced and renamed, so the previous
+ * checkpoint stays until the new one is complete. The run id in the header is the hash of the configuration with its
+ * precision and numerics version. A checkpoint from another build (sources, flags, compiler) is refused without
+ * --force-resume; on the CPU, so is one whose matrix products came from other kernels. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,14 +25,14 @@
 
 struct header {
     char magic[8], run_id[RUN_ID_HEX + 7], build[RUN_ID_HEX + 7];
-    char numerics[NUMERICS_TEXT]; /* only for readers of the file: the run id depends on it */
+    char numerics[NUMERICS_TEXT]; /* only for people; the run id already depends on it */
     uint64_t real_bytes, curve_point_bytes;
     int64_t floats;
     struct step_state state;
     int64_t best_step;
     struct scores best_val;
     double data_s, step_s, eval_s;
-    struct run_progress progress; /* its curve lies at the end of the file */
+    struct run_progress progress; /* its curve is at the end of the file */
 };
 
 static void checkpoint_path(const struct setup *s, char *path, size_t size) {
@@ -64,8 +65,8 @@ static size_t file_bytes(const struct trainer *t, int64_t n_curve) {
            (size_t)n_curve * sizeof(struct curve_point) + sizeof(XXH128_hash_t);
 }
 
-/* Hashes the build and the kernels that its library of matrix products uses on this processor. Together with the
- * configuration they decide the bits of a run. */
+/* Hashes the build, and the kernels that its library of matrix products uses on this processor. The bits of a run
+ * depend on these and on its configuration. */
 static void build_hash(const struct setup *s, char hex[RUN_ID_HEX]) {
     const struct build_info *b = build_info();
     bool cpu = !strcmp(s->spec.config.device, "cpu");
@@ -74,7 +75,7 @@ static void build_hash(const struct setup *s, char hex[RUN_ID_HEX]) {
     record_hash(text, hex);
 }
 
-/* Refuses (ST_USAGE) a checkpoint of another build or of other kernels of matrix products, unless the run has
+/* Refuses (ST_USAGE) a checkpoint from another build, or from other kernels of matrix products, unless the run has
  * --force-resume. */
 static enum status admit(const struct setup *s, const struct header *h, const char *path, bool *other,
                          struct error *e) {
@@ -89,7 +90,7 @@ static enum status admit(const struct setup *s, const struct header *h, const ch
                 path);
 }
 
-/* Lists the four arrays of reals in file order; the last lies on the host. */
+/* Lists the four arrays in the order of the file. The last one is in the host's memory. */
 static void arrays_of(const struct trainer *t, real *arrays[4]) {
     arrays[0] = t->params.value;
     arrays[1] = t->params.moment1;
@@ -125,7 +126,8 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
     real *arrays[4];
     arrays_of(t, arrays);
     for (int i = 0; i < 4; i++, at += array) memcpy(at, i < 3 ? params_fetch(&t->params, arrays[i]) : arrays[i], array);
-    enum status status = place_wait(&t->place, e); /* bytes of a dead device must not replace an earlier checkpoint */
+    /* if the device has failed, its bytes must not replace an earlier checkpoint */
+    enum status status = place_wait(&t->place, e);
     if (status != ST_OK) {
         free(bytes);
         return status;
@@ -139,7 +141,7 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
     return status;
 }
 
-/* Says why these bytes are not a checkpoint of this run; NULL if they are. */
+/* Says why these bytes are no checkpoint of this run; NULL if they are one. */
 static const char *defect(const struct trainer *t, const struct run_progress *p, const char *bytes, size_t size,
                           struct header *h) {
     if (size < file_bytes(t, 0)) return "it is too short";
@@ -192,7 +194,7 @@ enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *fou
     if (status == ST_DATA) return ST_OK; /* no checkpoint */
     if (status != ST_OK) return status;
     const char *why = defect(t, p, bytes, size, &h);
-    if (why) { /* the next checkpoint would overwrite a damaged one that keeps its name */
+    if (why) { /* rename a damaged checkpoint, because the next one would overwrite it */
         char target[PATH_BYTES];
         free(bytes);
         if (!file_move_aside(path, "corrupt", target) && errno != ENOENT)

@@ -27,7 +27,7 @@ static void tell(const struct live *l, const struct claim *claim) {
     claim_tell(claim, text, (size_t)used);
 }
 
-/* The new point replaces the previous point, unless that point is far enough from the point before it. */
+/* Adds a point. If the previous point is closer to the one before it than the gap, the new point replaces it. */
 void live_tell(struct live *l, const struct progress *now, const struct claim *claim) {
     if (l->n && now->wall_s - l->told < LIVE_EVERY) return;
     if (l->gap <= 0) l->gap = LIVE_EVERY;
@@ -59,7 +59,8 @@ bool live_read(struct live *l, const char *out, const char *run_id) {
     return l->n > 0;
 }
 
-/* The time per step is a ratio of sums, all time over all steps; its error is the standard error of a ratio. */
+/* The time per step is a ratio of sums: the time of all intervals over the steps of all intervals. Its error is the
+ * standard error of a ratio. */
 struct live_left live_left(const struct live *l) {
     const double normal_90 = 1.645;
     struct live_left none = {NAN, NAN};

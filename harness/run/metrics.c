@@ -39,7 +39,7 @@ static double macro_recall(const struct metrics *m) {
     return classes ? sum / (double)classes : 0;
 }
 
-/* Counts one sequence. */
+/* Counts the scored positions of one sequence. */
 static struct counts count_row(struct metrics *m, const int32_t *targets, const int32_t *predictions, int64_t labels) {
     struct counts c = {.sequences = 1};
     bool last = false;

@@ -1,10 +1,10 @@
-/* nonfinite.c - the search for the first tensor that is not finite: a step is walked once more, op by op. */
+/* nonfinite.c - finds the first tensor that is not finite: computes a step once more and checks each op. */
 #include <math.h>
 
 #include "core/graph_walk.h"
 #include "harness/run/trainer.h"
 
-#define FINITE_AT_ONCE 16384 /* values fetched together */
+#define FINITE_AT_ONCE 16384 /* number of values that are fetched together */
 
 static bool all_finite(const struct trainer *t, const real *x, int64_t n) {
     real part[FINITE_AT_ONCE];
@@ -17,8 +17,8 @@ static bool all_finite(const struct trainer *t, const real *x, int64_t n) {
     return true;
 }
 
-/* Names the first trained parameter whose part of an array is not finite. Running statistics are left out: an op writes
- * them before the step freezes, so the op is named instead. */
+/* Names the first trained parameter whose part of an array is not finite. Running statistics are not checked: they are
+ * written by an op before the step stops, and then this op is named. */
 static const char *bad_param(const struct trainer *t, const real *array) {
     for (int i = 0; i < t->params.n; i++) {
         const struct param *p = &t->params.list[i];
@@ -34,7 +34,8 @@ static const char *bad_input(const struct trainer *t, const struct net *net) {
     return values && !all_finite(t, tensor_real(x), tensor_count(x)) ? x->name : NULL;
 }
 
-/* Names the first bad tensor of the state's step. It checks the inputs, then each op's output, then each gradient. */
+/* Names the first tensor of the current step that is not finite. It checks the inputs, then each op's output, then each
+ * gradient. */
 static const char *bad_in_step(struct trainer *t) {
     struct exec x = {.place = &t->place, .training = true, .state = t->live};
     batches_next(&t->batches, t->state.step);
@@ -56,7 +57,7 @@ const char *trainer_find_nonfinite(struct trainer *t, int64_t step) {
     int64_t reached = t->state.step;
     const char *bad = bad_param(t, t->params.value);
     if (bad) return bad;
-    t->state.step = step; /* dropout's masks and, on a device, the batch depend on it */
+    t->state.step = step; /* dropout's masks depend on the step, and so does the batch on a device */
     trainer_set_state(t);
     bad = bad_in_step(t);
     t->state.step = reached;

@@ -80,8 +80,8 @@ bool rerun_rounds(const struct run *run, char *text, size_t size) {
 
 /* --- comparing ---------------------------------------------------------------------------------------------------- */
 
-/* Compares the numbers of two points or two evaluations bit for bit, except times. False: `text` has the first
- * difference with all digits, "loss 1.5, now 1.6". */
+/* Compares the numbers of two points, or of two evaluations, bit for bit, except times. False: they differ, and `text`
+ * has the first difference with all digits, such as "loss 1.5, now 1.6". */
 static bool same_numbers(const struct table *table, size_t object_size, const void *a, const void *b, char *text,
                          size_t size) {
     for (const struct field *f = table->fields; f->name; f++) {
@@ -90,7 +90,7 @@ static bool same_numbers(const struct table *table, size_t object_size, const vo
         if (f->type != FIELD_REAL || of_clock || !field_within(f, object_size) || field_equal(f, a, b)) continue;
         const char *then = field_text(f, a, digits[0], sizeof digits[0]);
         const char *now = field_text(f, b, digits[1], sizeof digits[1]);
-        if (!then && !now) continue; /* both are NAN, with different bits */
+        if (!then && !now) continue; /* both are NAN, whose bits may differ */
         snprintf(text, size, "%s %s, now %s", f->name, then ? then : "nan", now ? now : "nan");
         return false;
     }
@@ -167,7 +167,7 @@ static void remove_traces(const char *folder, const char *id) {
 static enum status train_again(struct setup *s, const struct run_record *r, const char *out, bool keep,
                                struct rerun_result *result, struct error *e) {
     char folder[PATH_BYTES], path[PATH_BYTES];
-    if (r->n_curve == 0) /* the record was written by another process, which did not know the curve */
+    if (r->n_curve == 0) /* another process wrote the record and did not know the curve */
         return fail(e, ST_DATA,
                     "rerun: run %.8s has no curve on record (%s), so there is nothing to compare; `lrnn show %.8s "
                     "--out %.400s` has the command that trains it",

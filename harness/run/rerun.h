@@ -8,9 +8,9 @@
  * default. ST_DATA: the stored configuration cannot be read; ST_USAGE: `text` is too short for it. */
 enum status rerun_command(const struct run_record *r, char *text, size_t size, struct error *e);
 
-/* Tells whether a recorded run can agree only up to rounding, because its matrix products used other kernels than this
- * program uses on this CPU, or because it continued under a second build. `text` gives the reason as a part of a
- * sentence; "" if not. */
+/* Tells whether the rerun of a recorded run can agree only up to rounding. The reasons are that its matrix products
+ * used other kernels than this program uses on this CPU, or that a second build continued the run. `text` gets the
+ * reason as a part of a sentence, or "". */
 bool rerun_rounds(const struct run *run, char *text, size_t size);
 
 struct rerun_result {
@@ -18,10 +18,10 @@ struct rerun_result {
     char text[512]; /* what agrees, or the first difference */
 };
 
-/* Trains the run again in OUT/rerun, which is removed afterwards unless `keep`, and compares every point of the curve,
- * every evaluation and the best weights. ST_DATA: this program would give the run another id (version of its task or
- * numerics, or precision, differ), so bits cannot be compared. ST_USAGE: OUT/rerun has a record of that run from an
- * earlier `keep`. Other errors as train_run. */
+/* Trains the run again in OUT/rerun, and compares every point of the curve, every evaluation and the best weights. Then
+ * removes OUT/rerun unless `keep`. ST_DATA: this program would give the run another id (another version of its task or
+ * numerics, or another precision), so bits cannot be compared. ST_USAGE: OUT/rerun has a record of that run from an
+ * earlier call with `keep`. Other errors as train_run. */
 enum status rerun_do(const struct run_record *r, const char *out, int64_t threads, bool keep,
                      struct rerun_result *result, struct error *e);
 

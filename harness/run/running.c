@@ -20,7 +20,7 @@
 #include "kernels/lib/gemm.h"
 
 #define PROGRESS_EVERY 0.2 /* seconds */
-#define POSITIONS_MOST 64  /* points of the accuracy by position */
+#define POSITIONS_MOST 64  /* most points of the accuracy by position */
 #define LOG_HEADER     "step,loss,grad_norm,lr\n"
 
 double running_wall_s(const struct running *r) {
@@ -40,7 +40,7 @@ enum status running_written(const struct train_hooks *hooks, enum status status)
 void running_add_point(struct running *r, enum split split, const struct scores *s, const char *event) {
     const struct trainer *t = &r->trainer;
     struct run_progress *p = &r->progress;
-    if (p->n_curve == p->curve_capacity) return; /* cannot happen: sized for every validation */
+    if (p->n_curve == p->curve_capacity) return; /* cannot happen: the curve has room for every validation */
     int64_t tokens = t->state.step * step_tokens(t->setup);
     struct curve_point point = {.step = t->state.step,
                                 .tokens = tokens,
@@ -154,7 +154,8 @@ static void fill_speed(struct running *r, struct run *row) {
     }
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    bool shared = r->hooks && r->hooks->create; /* the peak memory of several runs in a process */
+    /* if several runs share the process, its peak memory is that of all of them */
+    bool shared = r->hooks && r->hooks->create;
     if (!shared) row->peak_host_bytes = (int64_t)usage.ru_maxrss * 1024;
     if (r->trainer.device_bytes) row->peak_dev_bytes = (int64_t)r->trainer.device_bytes;
     row->data_s = r->trainer.data_s;
@@ -258,7 +259,7 @@ static void fill_results(const struct running *r, struct run *row) {
     row->solved = row->metric_value >= t->setup->spec.task.shape.solved;
 }
 
-/* place NULL: the run never got one. */
+/* Sets the columns about the device. place NULL: the run never got a place on it. */
 static void fill_device(const struct setup *s, const struct place *place, const char *cpu, struct run *row) {
     struct place_info info;
     enum device device;
@@ -326,7 +327,7 @@ struct eval_point *trainer_list_evaluations(const struct trainer *t, const struc
     return list;
 }
 
-/* Names the kernels of the run and the library of its matrix products: "embedding_cpu ... adamw_cpu, oneDNN
+/* Names the kernels of the run and the library of its matrix products, such as "embedding_cpu ... adamw_cpu, oneDNN
  * AVX512_CORE". */
 static enum status fill_kernels(const struct running *r, struct run *row, struct error *e) {
     struct graph_list graphs = trainer_graphs(&r->trainer);
@@ -351,8 +352,8 @@ static enum status write_files(const struct running *r, struct run_record *recor
     return status == ST_OK ? settled : status;
 }
 
-/* Makes a record with the facts that are known before training, and the surroundings. place NULL: the run never got a
- * place. The caller frees the record; NULL: no memory. */
+/* Makes a record with what is known before training, and with facts about machine and build. place NULL: the run never
+ * got a place. The caller frees the record; NULL: no memory. */
 static struct run_record *begin_record(const struct setup *s, const struct place *place, const char *started,
                                        struct error *e) {
     struct run_record *record = calloc(1, sizeof *record);
@@ -381,7 +382,7 @@ enum status run_record_write(struct running *r, struct run *row, struct error *e
     enum status status = ST_OK;
     if (r->status == RUN_OK && !(record->evals = trainer_list_evaluations(&r->trainer, &r->test, &record->n_evals)))
         status = fail(e, ST_MEMORY, "no memory for the evaluations of the run");
-    struct test_split test; /* a run that ended in NaN has no state to save, so it is not stopped here */
+    struct test_split test; /* a signal does not stop this: a run that ended in NaN has no state to save */
     if (status == ST_OK) status = split_store_hash(&r->trainer.test, r->status == RUN_OK, &test, e);
     if (status == ST_OK) fill_test_split(&test, &record->run);
     if (status == ST_OK) status = fill_kernels(r, &record->run, e);

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SAME_MS 1000 /* a signal that comes so soon after the first repeats it */
+#define SAME_MS 1000 /* a signal that comes so soon after the first is taken for the same request */
 
 static atomic_int received; /* lock-free: a signal handler writes it, all threads read it */
 static atomic_llong came;   /* when the first signal came */
@@ -32,7 +32,7 @@ void signals_install(void) {
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < 3; i++) {
         bool kept = signals[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN;
-        if (!kept) sigaction(signals[i], &action, NULL); /* nohup */
+        if (!kept) sigaction(signals[i], &action, NULL); /* nohup has set it to be ignored */
     }
 }
 

@@ -6,7 +6,7 @@
 #include "core/graph_plan.h"
 #include "harness/run/weights.h"
 
-#define MEMORY_SPARE 64 /* 1/64 of a device's memory is left for libraries and captures */
+#define MEMORY_SPARE 64 /* 1/64 of a device's memory stays free for libraries and captures */
 
 static size_t evaluation_bytes(const struct setup *s) {
     return split_store_bytes(s, SPLIT_VAL) + split_store_bytes(s, SPLIT_TEST);
@@ -26,8 +26,8 @@ static enum status open_place(struct trainer *t, const struct setup *setup, cons
     return ST_OK;
 }
 
-/* Computes how much device memory the run needs before anything is allocated, and fails if the device has less. If
- * there is room, all training data is kept on the device. */
+/* Computes how much device memory the run needs, before anything is allocated. Fails if the device has less. If the
+ * device has room for all training data too, they are kept there. */
 static enum status check_memory(struct trainer *t, struct error *e) {
     struct place_info info;
     size_t train, eval, data = batches_resident_bytes(t->setup), params = 4 * (size_t)t->params.floats * sizeof(real);
@@ -50,9 +50,9 @@ static enum status check_memory(struct trainer *t, struct error *e) {
         t->device_bytes >> 20, train >> 20, eval >> 20, params >> 20, t->place.index, room >> 20);
 }
 
-/* Makes the examples, plans the graph and reserves the tables of evaluation. The plan leaves inputs out that are in the
- * stores. On the CPU the graph of evaluation shares the memory of the training graph, which fills its inputs anew for
- * every step. On a device it cannot, because a training step may still be running. */
+/* Makes the validation and test examples, plans the graph of evaluation and reserves its tables. The plan leaves out
+ * inputs that point at stored examples. On the CPU, the graph uses the memory of the training graph, whose inputs are
+ * filled anew at every step. On a device it has its own memory, because a training step may still be in progress. */
 static enum status start_evaluation(struct trainer *t, bool training, struct error *e) {
     const struct task_shape *shape = &t->setup->spec.task.shape;
     int64_t longest = shape->T_eval > shape->T ? shape->T_eval : shape->T, B = t->setup->spec.config.batch;
@@ -65,7 +65,7 @@ static enum status start_evaluation(struct trainer *t, bool training, struct err
     TRY(metrics_create(&t->metrics, shape->vocab_out, longest, &t->host, e));
     t->metrics.documents = task_documents(shape);
 
-    /* A device stores the whole splits, and so does the host, which sends them. */
+    /* Both the device and the host store the whole splits. */
     size_t bytes = evaluation_bytes(t->setup), machine = machine_memory_bytes();
     size_t room = machine ? machine / SPLIT_STORE_PART : SIZE_MAX;
     if (machine && bytes > machine && t->place.device != DEVICE_CPU)

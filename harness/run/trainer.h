@@ -1,11 +1,10 @@
-/* trainer.h - a trainer has the graphs, parameters, optimiser and batches of a run, and can step and evaluate. train.h
- * does a whole run with it; perf, gate and import use it directly:
+/* trainer.h - a trainer has the graphs, parameters, optimiser and batches of a run; it can do training steps and
+ * evaluations. train.h uses it for a whole run; perf, gate and import use it directly:
  *
  *     trainer_create(&t, setup, e);
  *     while (...) trainer_step(&t);
  *     trainer_sync(&t, e);   t.state has step, loss, norm
- *     trainer_free(&t);
- */
+ *     trainer_free(&t); */
 #ifndef LRNN_HARNESS_RUN_TRAINER_H
 #define LRNN_HARNESS_RUN_TRAINER_H
 
@@ -15,51 +14,55 @@
 /* Deterministic: the result of a step depends only on the setup, the parameters, the moments and the state. */
 struct trainer {
     const struct setup *setup; /* borrowed */
-    struct place place;        /* where it runs */
+    struct place place;        /* the device and stream on which it runs */
     struct params params;
 
     struct graph train, eval, update; /* a training step, an evaluation, the optimiser */
     struct net train_net, eval_net;
-    struct net second_net;  /* of the second batch of a step, in `train`; zeros if the task has none */
-    struct batches batches; /* of training */
+    struct net second_net;  /* in `train`, the net for the second batch of a step; all zeros if the task has none */
+    struct batches batches; /* training batches */
     struct split_store val, test;
-    int32_t *predictions; /* (B, labels) of an evaluation, on the host */
+    int32_t *predictions; /* (B, labels) of an evaluation, in the host's memory */
 
-    struct step_state state; /* on a device up to date after trainer_sync; the step always */
-    struct step_state *live; /* read and written by the ops: &state, or its copy in device memory, owned by `there` */
+    /* on a device, it is up to date only after trainer_sync; its step is always up to date */
+    struct step_state state;
+    /* the state that the ops read and write: &state, or its copy in device memory, owned by `there` */
+    struct step_state *live;
     struct arena there;
-    struct place_capture *capture; /* a whole step, captured once; NULL on the CPU and before the second step */
-    int64_t steps_queued;          /* on a device, since the trainer was made */
-    size_t device_bytes;           /* device memory of the run; 0 on the CPU */
+    /* a captured step, which is replayed; NULL on the CPU and before the second step */
+    struct place_capture *capture;
+    int64_t steps_queued; /* on a device, number of steps since the trainer was made */
+    size_t device_bytes;  /* device memory of the run; 0 on the CPU */
 
     struct metrics metrics;
     struct arena host; /* owns predictions, metric tables and the best parameters */
-    real *best;        /* copy of params.value at best_step; swapped with it for the test */
+    real *best;        /* copy of params.value at best_step; for the test the two are exchanged */
     int64_t best_step; /* -1: none yet */
     struct scores best_val;
-    double data_s, step_s, eval_s; /* seconds spent waiting for training batches, stepping, evaluating */
+    double data_s, step_s, eval_s; /* seconds spent waiting for training batches, doing steps, evaluating */
 };
 
-/* Builds and initialises everything, ready for the first step. Errors: sizes that do not fit, memory, a forced kernel
- * that has nothing to compute; 130 or 143 as a status if a signal asked to stop while examples were made. */
+/* Builds and initialises everything that training needs. Errors: sizes that do not fit, memory, a forced kernel that
+ * computes no op of the net; 130 or 143 as a status if a signal came while examples were made. */
 enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e);
 
-/* Builds only what trainer_evaluate needs, on the CPU; it gives the bits of a whole trainer. The parameters are zeros
- * until the caller fills them. */
+/* Builds only what trainer_evaluate needs, on the CPU. Its results have the bits of a whole trainer. The parameters are
+ * zeros until the caller fills them. */
 enum status trainer_create_evaluation(struct trainer *t, const struct setup *setup, struct error *e);
 
-/* Builds only the parameters, on the CPU, with their values before the first step. Errors: as trainer_create; ST_USAGE,
- * ST_DATA: the run starts from a file that is missing. */
+/* Builds only the parameters, on the CPU, with their values before the first step. Errors: as trainer_create; ST_USAGE
+ * or ST_DATA if the run starts from a file that is missing. */
 enum status trainer_create_initial(struct trainer *t, const struct setup *setup, struct error *e);
 void trainer_free(struct trainer *t);
 
-/* Allocates a trainer and makes it by one of these functions; NULL: it cannot be made. trainer_close allows NULL. */
+/* Allocates a trainer and makes it by one of the functions above; NULL: it cannot be made. trainer_close allows
+ * NULL. */
 struct trainer *trainer_open(enum status (*create)(struct trainer *t, const struct setup *s, struct error *e),
                              const struct setup *setup, struct error *e);
 void trainer_close(struct trainer *t);
 
-/* Does one optimiser step: the batch of step state.step, forward, backward, update. On a device the step is queued, and
- * its loss is known after trainer_sync. */
+/* Does one training step: takes the batch of step state.step, runs forward and backward, updates the parameters. On a
+ * device the step is queued, and its loss is known after trainer_sync. */
 void trainer_step(struct trainer *t);
 
 /* Waits for the queued steps and reads the state. Errors: ST_DEVICE. */
@@ -71,11 +74,11 @@ void trainer_set_state(struct trainer *t);
 /* Returns the number of steps that may be queued before a trainer_sync. */
 int64_t trainer_sync_every(const struct trainer *t);
 
-/* Scores the whole validation or test split with the current parameters. False, without scores, if a signal asked to
- * stop before the last batch, or if the device failed (place_wait gives the error). */
+/* Computes the scores of the whole validation or test split with the current parameters. False: no scores, because a
+ * signal came before the last batch, or because the device failed (place_wait gives the error). */
 bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores);
 
-/* Picks the primary metric of the task. */
+/* Returns the task's primary metric from the scores. */
 double trainer_metric(const struct trainer *t, const struct scores *scores);
 
 /* Names the first tensor, in forward order, with a value that is not finite for the batch of that step; NULL: all
@@ -85,7 +88,8 @@ const char *trainer_find_nonfinite(struct trainer *t, int64_t step);
 /* Lists the trainer's graphs. */
 struct graph_list trainer_graphs(const struct trainer *t);
 
-/* Returns the least cost of a whole step: both passes, the update, and copying a batch out of resident data. */
+/* Returns the least cost of a training step: both passes, the update, and copying the batch if the training data are on
+ * the device. */
 struct cost trainer_step_cost(const struct trainer *t);
 
 #endif

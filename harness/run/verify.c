@@ -11,7 +11,7 @@
 #include "kernels/kernel.h"
 #include "models/model.h"
 
-#define TINY 1e-12 /* below this the error is absolute */
+#define TINY 1e-12 /* if the wanted values are below this, the error is absolute */
 
 /* A case: the file and the mixer built from it. */
 struct check {
@@ -23,9 +23,9 @@ struct check {
     struct params params;
     struct graph graph;
     struct tensor *x, *y;
-    struct arena values; /* room for one tensor in contract order */
+    struct arena values; /* room for one tensor in the order of the case file */
     size_t values_mark;
-    real *reals; /* room for one tensor in the graph's order, on the host */
+    real *reals; /* room for one tensor in the graph's order, in the host's memory */
     FILE *out;
     struct verify_total *total;
 };
@@ -169,8 +169,8 @@ static enum status load(struct check *c, struct error *e) {
     return ST_OK;
 }
 
-/* Compares values in contract order with the tensor of that name: max|got-want| / max|want|, NAN if a value is not
- * finite. */
+/* Compares values, in the order of the case file, with the tensor of that name. The error is max|got-want| / max|want|,
+ * or NAN if a value is not finite. */
 static void compare(struct check *c, const char *name, const double *got) {
     const struct st_tensor *want = safetensors_find(&c->file, name);
     double difference = 0, size = 0;
@@ -180,21 +180,21 @@ static void compare(struct check *c, const char *name, const double *got) {
         size = fmax(size, fabs(w));
     }
     double error = isinf(difference) ? NAN : size < TINY ? difference : difference / size;
-    bool pass = error <= VERIFY_BOUND; /* false for NAN */
+    bool pass = error <= VERIFY_BOUND; /* false if the error is NAN */
     if (!pass || !c->total->quiet) fprintf(c->out, "%s %s %.3e %s\n", c->path, name, error, pass ? "pass" : "FAIL");
     c->total->tensors++;
     c->total->failed += !pass;
     if (isnan(error) || error > c->total->worst) c->total->worst = error;
 }
 
-/* Compares c->reals, into which the caller has read a tensor. */
+/* Compares the tensor in c->reals with the tensor of that name. */
 static void compare_reals(struct check *c, const char *name, int64_t count) {
     double *value = values_of(c, count);
     for (int64_t i = 0; i < count; i++) value[i] = (double)c->reals[i];
     compare(c, name, value);
 }
 
-/* Walks forward and backward and compares. No op of a mixer reads the step state. */
+/* Runs the mixer forward and backward and compares the results. No op of a mixer reads the step state. */
 static void run_and_compare(struct check *c) {
     struct step_state state = {0};
     const struct st_tensor *dy = safetensors_find(&c->file, "dy");
@@ -232,7 +232,7 @@ static enum status verify(struct check *c, struct error *e) {
         run_and_compare(c);
         return place_wait(c->place, e);
     }
-    int tensors = 2 + c->params.n; /* y, dx and the gradient of each parameter */
+    int tensors = 2 + c->params.n; /* y, dx and the gradients of all parameters */
     c->total->skipped += tensors;
     for (int i = 0; i < tensors && !c->total->quiet; i++)
         fprintf(c->out, "%s %s%s skipped: %s%s%s\n", c->path,

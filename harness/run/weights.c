@@ -18,7 +18,7 @@
 #include "harness/study/study.h"
 #include "tasks/task.h"
 
-#define LISTED 3 /* most names of one kind in a message; further ones are only counted */
+#define LISTED 3 /* most names of one kind in a message; the rest are only counted */
 
 static enum status read_and_hash(const char *path, char **bytes, size_t *size, char hex[HASH_HEX], struct error *e) {
     return file_read_hashed(path, machine_memory_bytes() / 2, bytes, size, hex, e);
@@ -45,8 +45,8 @@ static enum status write_block(const struct params *p, const real *stored, const
     return status;
 }
 
-/* Writes an array of parameters into the folder of OUT/NAME under a name that no other process uses, and gives its
- * hash. */
+/* Writes an array of parameters into the folder of OUT/NAME, under a temporary name that no other process uses. Gives
+ * the file's hash. */
 static enum status write_beside(const struct params *p, const real *stored, const char *out, const char *name,
                                 const struct st_pair *pairs, int n_pairs, char place[PATH_BYTES],
                                 char target[PATH_BYTES], char hash[HASH_HEX], struct error *e) {
@@ -119,8 +119,8 @@ static void add_number(struct metadata *m, const char *key, double value) {
     add_text(m, key, text);
 }
 
-/* Adds the readout (enum readout), so that the file suffices to build the net. It is left out if the task's data is not
- * on this machine. */
+/* Adds the readout (enum readout), so that the file contains all that is needed to build the net. It is left out if the
+ * task's data are not on this machine. */
 static void add_readout(struct metadata *m, const struct run_record *r) {
     static const char *const names[] = {"positions", "sequence", "decoded"};
     struct error why;
@@ -180,7 +180,7 @@ enum status weights_hash(const struct safetensors *file, char hex[HASH_HEX], str
     return room ? ST_OK : fail(e, ST_MEMORY, "no memory for the hash of %d tensors", file->n);
 }
 
-/* Copies a kept file with other metadata, to which the hash of its values is added. */
+/* Copies a stored file with other metadata, to which the hash of its values is added. */
 static enum status write_copy(const struct safetensors *kept, const char *path, struct metadata *m,
                               struct weights_count *count, struct error *e) {
     TRY(weights_hash(kept, m->values_hash, e));
@@ -203,7 +203,7 @@ static enum status write_copy(const struct safetensors *kept, const char *path, 
     return status;
 }
 
-/* Makes the error for a missing file. Folders are often passed on without weights, so it says how training makes them
+/* Makes the error for a missing file. Folders are often copied without weights, so the message says how to train them
  * again. */
 static enum status not_there(const struct run *run, const char *out, const char *name, const struct error *why,
                              struct error *e) {
@@ -215,7 +215,7 @@ static enum status not_there(const struct run *run, const char *out, const char 
                 run->run_id, why->text, run->run_id, shell_word(out, word, sizeof word), out);
 }
 
-/* Reads a file of the run below OUT and checks that it is whole and has that hash. */
+/* Reads a file of the run in OUT, and checks that it is complete and has this hash. */
 static enum status read_kept(const struct run *run, const char *out, const char *name, const char *hash,
                              const char *witness, struct safetensors *kept, struct error *e) {
     char path[PATH_BYTES], found[HASH_HEX], *bytes;
@@ -233,7 +233,7 @@ static enum status read_kept(const struct run *run, const char *out, const char 
     return status;
 }
 
-/* Reads the last weights. Their hash is in the file of the best weights, whose hash is in the record. */
+/* Reads the weights of the last step. Their hash is in the file of the best weights, whose hash is in the record. */
 static enum status read_last(const struct run *run, const char *out, const struct safetensors *best,
                              struct safetensors *last, struct error *e) {
     const char *hash = safetensors_metadata(best, "last_xxh3");
@@ -260,7 +260,7 @@ enum status weights_export(const struct run_record *record, enum weights_of whic
                     "train it again into another folder (--out FOLDER)",
                     run->run_id);
     record_weights_name(run, "", expected);
-    if (strcmp(run->ckpt, expected) != 0) /* a foreign record must not name a path outside OUT */
+    if (strcmp(run->ckpt, expected) != 0) /* the record may be someone else's; it must not name a path outside OUT */
         return fail(e, ST_DATA,
                     "the record of run %s names '%s' as its weights; expected " WEIGHTS_FOLDER
                     "/%s.safetensors, or with the number of the attempt",
@@ -293,7 +293,7 @@ enum status weights_export_initial(const struct run_record *record, const struct
 /* Ways in which a file does not fit a net. */
 enum misfit { MISSING, EXTRA, WRONG, MISFITS };
 
-/* Whether the parameter misfits in this way. `text` gets its name, and for WRONG what is wrong. */
+/* Whether the parameter fails to fit in this way. `text` gets its name, and for WRONG also what is wrong. */
 static bool is_misfit(const struct param *p, const struct st_tensor *t, enum misfit kind, char *text, size_t size) {
     char got[64], want[64];
     snprintf(text, size, "%.99s", p->name);
@@ -315,7 +315,7 @@ static enum status check_tensors(const struct params *params, const struct safet
                                  struct error *e) {
     static const char *const kinds[MISFITS] = {"missing:", "not of this net:", "wrong:"};
     char list[sizeof e->text] = "", text[256];
-    bool narrowed = false, whole = true; /* narrowed: double values would be rounded to float */
+    bool narrowed = false, whole = true; /* narrowed: values in double would be rounded to float */
     FILE *f = fmemopen(list, sizeof list, "w");
     if (!f) return fail(e, ST_MEMORY, "no memory to check %s", path);
     for (int i = 0; i < file->n; i++) narrowed = narrowed || (file->tensors[i].f64 && !REAL_IS_DOUBLE);

@@ -1,10 +1,10 @@
-/* weights.h - the weights of a net in safetensors files, under the contract's names (docs/weights.md).
+/* weights.h - the weights of a net in safetensors files, with the names of docs/weights.md.
  *
- * A finished run keeps its best weights as OUT/weights/<run_id>.safetensors, and its record has that file's hash. If
- * the run was done again, the name has the number of the attempt, <run_id>.2.safetensors. With --keep-weights all, the
- * weights of its last step are in <run_id>.last.safetensors, and the first file's metadata has the hash of the second
- * ("last_xxh3"). `lrnn export` checks the weights and adds metadata that describe the net; `lrnn import` reads the
- * result. Values are stored in the program's own precision, so nothing is rounded. */
+ * The best weights of a finished run are in OUT/weights/<run_id>.safetensors, and its record has that file's hash. If
+ * the run was done again, the name also has the number of the attempt: <run_id>.2.safetensors. With --keep-weights all,
+ * the weights of the last step are in <run_id>.last.safetensors, and the metadata of the first file have the hash of
+ * the second ("last_xxh3"). `lrnn export` checks the weights and adds metadata that describe the net; `lrnn import`
+ * reads the result. Values are stored in the program's own precision, so nothing is rounded. */
 #ifndef LRNN_HARNESS_RUN_WEIGHTS_H
 #define LRNN_HARNESS_RUN_WEIGHTS_H
 
@@ -15,19 +15,20 @@
 
 #define WEIGHTS_VERSION "1" /* value of the metadata "lrnn_weights" */
 
-/* Files that are written but do not have their final names yet, because another process may do the same run. */
+/* Files that have been written under temporary names. They get their final names only when the run's record is on disk,
+ * because another process may do the same run. */
 struct weights_kept {
     char best[PATH_BYTES], last[PATH_BYTES];           /* temporary paths; "" = no file */
     char best_name[PATH_BYTES], last_name[PATH_BYTES]; /* final paths */
 };
 
 /* Writes `params` and, if not NULL, the array `last` under temporary names in OUT/weights. Sets path and hash of the
- * best weights in *row, whose run_id and attempt must be set. Errors: ST_FAIL, ST_MEMORY; no files are left then. */
+ * best weights in *row, whose run_id and attempt must be set. Errors: ST_FAIL, ST_MEMORY; then no files are left. */
 enum status weights_write(const struct params *params, const real *last, const char *out, struct run *row,
                           struct weights_kept *kept, struct error *e);
 
-/* Called when the run's record is on disk. If this process wrote the record (`won`), gives the files their final names,
- * else removes them. If a process dies before that, weights_export finds its files all the same. Errors: ST_FAIL. */
+/* Call it when the run's record is on disk. If this process wrote the record (`won`), gives the files their final
+ * names, else removes them. If a process dies before that, weights_export still finds its files. Errors: ST_FAIL. */
 enum status weights_settle(const struct weights_kept *kept, bool won, struct error *e);
 
 struct weights_count {
@@ -53,8 +54,9 @@ enum status weights_export_initial(const struct run_record *record, const struct
                                    struct weights_count *count, struct error *e);
 
 /* Loads every parameter from the file's tensor of that name. A program that computes in double also loads F32, which is
- * exact; F64 into float would round and is refused. ST_DATA names parameters that are missing, extra, of another shape
- * or dtype, or not finite. After an error nothing is loaded. `path` is for messages. */
+ * exact. A program that computes in float refuses F64, which it would have to round. ST_DATA names parameters that are
+ * missing, extra, of another shape or dtype, or not finite. After an error nothing is loaded. `path` is for
+ * messages. */
 enum status weights_load(struct params *params, const struct safetensors *file, const char *path, struct error *e);
 
 /* Loads the weights that a run starts from: the file of --from, whose XXH3-128 is `hash`. Errors as weights_load, and
