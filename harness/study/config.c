@@ -80,7 +80,7 @@ static int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
-/* By default a run validates once per epoch, but at most 200 times. */
+/* A run that does not set eval-every validates once per epoch, but at most 200 times. */
 struct run_length config_length(struct config *c, int64_t n_train) {
     struct run_length l = {.steps_per_epoch = ceil_div(n_train, c->batch)};
     l.schedule_steps = c->steps ? c->steps : c->epochs * l.steps_per_epoch;

@@ -22,34 +22,35 @@ enum decay_all { DECAY_AS_NET, DECAY_ALL, DECAY_AS_MIXER };
 enum select { SELECT_BEST, SELECT_LAST };
 
 struct config {
-    struct backbone net; /* first, so that backbone_options apply to a struct config too */
+    struct backbone net; /* first, so that backbone_options also work on a struct config */
     int64_t steps, stop_after, epochs, batch, warmup, eval_every, patience, seed, threads;
     double lr, lr_min, lr_min_share, warmup_least, decay, beta1, beta2, clip, stop_at, budget, checkpoint_every;
     int schedule, precision, keep_weights, decay_all, select; /* the enums above */
     bool force, force_resume, quiet, json;
     char device[OPTION_TEXT], kernel[OPTION_TEXT], out[OPTION_TEXT], profile[OPTION_TEXT];
-    char curriculum[OPTION_TEXT];                   /* tasks/curriculum.h; "" = none */
-    char match[OPTION_TEXT];                        /* see setup_match, which chooses the size and empties this text */
-    char from[OPTION_TEXT], from_xxh3[OPTION_TEXT]; /* file of the first weights and its hash; "" = drawn */
+    char curriculum[OPTION_TEXT]; /* see tasks/curriculum.h; "" = none */
+    char match[OPTION_TEXT];      /* setup_match chooses the size and then empties this text */
+    /* the file of the first weights and its hash; "" = the weights are drawn from the seed */
+    char from[OPTION_TEXT], from_xxh3[OPTION_TEXT];
 };
 
-/* The length of a run, from its flags and the number of training examples. */
+/* The length of a run; it follows from its flags and the number of training examples. */
 struct run_length {
     int64_t steps_per_epoch;
     int64_t schedule_steps; /* steps of the learning rate's schedule */
-    int64_t steps;          /* most steps of the run: schedule_steps, or fewer with --stop-after */
+    int64_t steps;          /* at most so many steps: schedule_steps, or fewer with --stop-after */
     int64_t eval_every;
 };
 
-/* Gives the length and writes it into the flags, so that equal runs have equal names: sets steps and eval-every,
- * removes a stop-after without effect, and makes epochs agree with steps. */
+/* Computes the length, and writes it into the flags, so that equal runs have equal names: it sets steps and eval-every,
+ * removes a stop-after that has no effect, and makes epochs agree with steps. */
 struct run_length config_length(struct config *c, int64_t n_train);
 
-/* Returns "epochs" for "steps" and "steps" for "epochs", the two flags that set a run's length. NULL for other
- * flags. */
+/* Returns the other one of the two flags that set a run's length: "epochs" for "steps", "steps" for "epochs". NULL for
+ * other flags. */
 const char *config_other_length(const char *flag);
 
-/* ST_USAGE: the epochs are more steps than --steps may have. */
+/* ST_USAGE: the given epochs have more steps than --steps may have. */
 enum status config_check_length(const struct config *c, int64_t n_train, struct error *e);
 
 extern const struct option config_options[]; /* all flags of a run except the backbone's */
@@ -57,10 +58,10 @@ extern const struct option config_options[]; /* all flags of a run except the ba
 /* Sets every flag to its default. */
 enum status config_default(struct config *c, struct error *e);
 
-/* Sets a flag by name, one of the backbone's too. */
+/* Sets a flag by name, also a flag of the backbone. */
 enum status config_set(struct config *c, const char *name, const char *value, struct error *e);
 
-/* Like config_set. The error for a bad value names its origin: "papers/x.plan line 7". */
+/* Like config_set. The error for a bad value says where it was set (`origin`): "papers/x.plan line 7". */
 enum status config_set_from(struct config *c, const char *origin, const char *name, const char *value, struct error *e);
 
 #endif

@@ -51,8 +51,8 @@ enum status graphs_build_evaluation(struct graph *g, const struct setup *s, cons
 
 /* --- the update --------------------------------------------------------------------------------------------------- */
 
-/* Lists segments of neighbouring parameters with equal decay and rate. The padding between them is zeros, which an
- * update leaves zero. */
+/* Lists segments of neighbouring parameters that have the same decay and rate. The padding between them is zeros, and
+ * an update leaves zeros zero. */
 static enum status list_segments(struct graph *g, const struct params *p, const struct config *c,
                                  struct adamw_attr *attr, struct error *e) {
     struct adamw_segment *list = graph_alloc(g, (size_t)(p->n + 1) * sizeof *list);
@@ -75,7 +75,7 @@ static enum status list_segments(struct graph *g, const struct params *p, const 
     return ST_OK;
 }
 
-/* Makes an input whose data lies outside the graph's memory. */
+/* Makes an input whose data are outside the graph's memory. */
 static struct tensor *borrowed(struct graph *g, const char *name, real *data, int64_t n) {
     struct tensor *t = graph_input(g, name, 1, &n, false);
     if (t) t->data = data;
@@ -99,7 +99,7 @@ enum status graphs_build_update(struct graph *g, const struct setup *s, const st
 
 /* --- the batch of a step ------------------------------------------------------------------------------------------ */
 
-/* Makes a tensor like `t`, an input of a net of B examples, but with `rows` examples. NULL for NULL. */
+/* Makes a tensor like `t`, an input of a net of B examples, but for `rows` examples. Returns NULL for NULL. */
 static struct tensor *table(struct graph *g, const struct tensor *t, int64_t B, int64_t rows) {
     if (!t) return NULL;
     int64_t dims[] = {rows, tensor_count(t) / B};
@@ -107,7 +107,7 @@ static struct tensor *table(struct graph *g, const struct tensor *t, int64_t B, 
     return graph_input_ids(g, t->name, 2, dims, t->limit, t->ignorable);
 }
 
-/* Makes a tensor on the data of `t`, the net's own input, so that the graph writes there. */
+/* Makes a tensor that has the data of `t`, an input of the net, so that the graph writes there. */
 static struct tensor *target(struct graph *g, const struct tensor *t, int64_t B) {
     struct tensor *y = table(g, t, B, B);
     if (y) y->data = t->data;
@@ -124,13 +124,13 @@ static struct batch_tensors take(struct graph *g, const struct net *net, int64_t
     return split;
 }
 
-/* A task may offer up to 2^63 examples for the second batch, more than fit into any memory. */
+/* The second batch is checked because a task may offer up to 2^63 examples for it, more than fit into any memory. */
 bool graphs_can_take(const struct setup *s) {
     return s->shapes.steps >= s->shapes.steps_per_epoch && s->spec.task.shape.second.examples <= INT32_MAX;
 }
 
-/* The order of examples is the feeder's: an epoch of the main batch has whole batches, the second batch runs through
- * its examples without a gap. */
+/* Examples come in the feeder's order: each epoch of the main batch has whole batches; the second batch goes through
+ * its examples without a gap between epochs. */
 enum status graphs_build_take(struct graph *g, const struct setup *s, const struct place *place, const struct net *net,
                               const struct net *second, struct batch_tensors split[2], struct error *e) {
     struct graph_options options = options_of(s, place, false);
@@ -145,7 +145,7 @@ enum status graphs_build_take(struct graph *g, const struct setup *s, const stru
 
 /* --- which kernels they take -------------------------------------------------------------------------------------- */
 
-/* Returns call number i, counted over all graphs; NULL after the last. */
+/* Returns call number i, counted over all graphs; NULL after the last call. */
 static const struct call *call_at(const struct graph_list *graphs, int i) {
     for (int g = 0; g < graphs->n; g++) {
         if (i < graphs->list[g]->n_calls) return &graphs->list[g]->calls[i];
@@ -154,7 +154,7 @@ static const struct call *call_at(const struct graph_list *graphs, int i) {
     return NULL;
 }
 
-/* Tells whether an earlier call has the same kernel or, with `by_op`, the same op. */
+/* Tells whether an earlier call has the same kernel; with `by_op`, the same op. */
 static bool is_repeated(const struct graph_list *graphs, int i, bool by_op) {
     const struct call *c = call_at(graphs, i);
     for (int j = 0; j < i; j++) {
@@ -219,7 +219,7 @@ enum status graphs_check_forced(const struct graph_list *graphs, const struct se
 
 /* --- how large a run is ------------------------------------------------------------------------------------------- */
 
-/* Graphs of a run without memory. */
+/* The graphs of a run, measured without allocating memory. */
 struct measured {
     struct params params;
     struct graph train, eval, update, take;
@@ -227,8 +227,8 @@ struct measured {
     size_t largest; /* bytes of the largest of the graphs */
 };
 
-/* Leaves the inputs of evaluation out of its graph, as in a run (batches/stored.c). The address is never read, for the
- * graph is only measured. */
+/* Makes the inputs of evaluation point outside its graph, as in a run (batches/stored.c). The address is never read,
+ * because the graph is only measured. */
 static void leave_inputs_out(const struct net *net) {
     struct tensor *const inputs[] = {net->input, net->targets, net->lengths, net->links};
     for (int i = 0; i < 4; i++)

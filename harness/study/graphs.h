@@ -1,7 +1,7 @@
-/* graphs.h - builds the graphs of a run from its setup. A trainer walks them; a plan counts their FLOPs.
+/* graphs.h - builds the graphs of a run from its setup. A trainer runs them; a plan only counts their FLOPs.
  *
- * Each function creates its graph, which the caller frees, also after an error. The graphs run on `place`, and use the
- * kernel that the run forces (--kernel) where it computes one of their ops. */
+ * Each function creates a graph, which the caller must free, also after an error. A graph runs on `place`. Where the
+ * kernel that the run forces (--kernel) computes one of the graph's ops, it is used. */
 #ifndef LRNN_HARNESS_STUDY_GRAPHS_H
 #define LRNN_HARNESS_STUDY_GRAPHS_H
 
@@ -9,12 +9,13 @@
 #include "harness/study/setup.h"
 #include "kernels/train/train.h"
 
-/* Builds the graph of a training step: the net and, if the task has a second batch, a second net on the same parameters
- * (else *second is zeros). The root is then the sum of both losses; the reported loss stays the main batch's. */
+/* Builds the graph of a training step: the net and, if the task has a second batch, a second net with the same
+ * parameters (else *second is zeros). With two nets, gradients are those of the sum of both losses, but the reported
+ * loss is the main batch's. */
 enum status graphs_build_training(struct graph *g, const struct setup *s, const struct place *place,
                                   struct params *params, struct net *net, struct net *second, struct error *e);
 
-/* FLOPs of the forward and backward walks of a step, from the graph of graphs_build_training. */
+/* Returns the FLOPs of the forward and backward pass of a step, from the graph of graphs_build_training. */
 double graphs_step_flops(const struct graph *train);
 
 /* Builds the graph of a batch of validation or test. */
@@ -22,12 +23,12 @@ enum status graphs_build_evaluation(struct graph *g, const struct setup *s, cons
                                     struct params *params, struct net *net, struct error *e);
 
 /* Builds the optimiser's update of all declared parameters. Its inputs are the parameters' arrays and `loss`, one
- * number on the same place. Before params_reserve these arrays do not exist, and the graph can only be measured. */
+ * number on the same place. Before params_reserve, these arrays do not exist, and the graph can only be measured. */
 enum status graphs_build_update(struct graph *g, const struct setup *s, const struct place *place,
                                 const struct params *params, real *loss, struct error *e);
 
-/* Builds the graph that copies the batch of a step from training data on the device into the inputs of the nets. The
- * caller fills its inputs with the data: split[0] and, for the second batch, split[1]. */
+/* Builds the graph that copies the batch of a step out of training data on the device, into the inputs of the nets. The
+ * caller fills the graph's inputs with the data: split[0] and, for the second batch, split[1]. */
 enum status graphs_build_take(struct graph *g, const struct setup *s, const struct place *place, const struct net *net,
                               const struct net *second, struct batch_tensors split[2], struct error *e);
 
@@ -35,25 +36,25 @@ enum status graphs_build_take(struct graph *g, const struct setup *s, const stru
  * second batch can be counted by 32 bits. */
 bool graphs_can_take(const struct setup *s);
 
-/* Graphs of a run, planned or measured. */
+/* The graphs of a run, after they were planned or measured. */
 struct graph_list {
     const struct graph *list[4];
     int n;
 };
 
-/* Checks that the forced kernel computes an op of one of the graphs. ST_USAGE: it does not exist, or belongs to another
- * op or device; the message names it, its op and what to try. */
+/* Checks that the forced kernel computes an op of at least one of the graphs. ST_USAGE: the kernel does not exist, or
+ * it is for another op or device; the message names it, its op and what to try. */
 enum status graphs_check_forced(const struct graph_list *graphs, const struct setup *s, struct error *e);
 
 /* Names the kernels that the graphs use, each once, in the order of their calls: "embedding_cpu linear_cpu". ST_FAIL:
- * the text is too short. */
+ * `text` is too short. */
 enum status graphs_kernels(const struct graph_list *graphs, char *text, size_t size, struct error *e);
 
 /* Size of a run, from its graphs. */
 struct run_size {
-    double flops;   /* of the whole run */
-    int64_t params; /* trained parameters */
-    size_t memory;  /* bytes of its largest graph, allocated at once */
+    double flops;   /* FLOPs of the whole run */
+    int64_t params; /* number of trained parameters */
+    size_t memory;  /* bytes of its largest graph, which are allocated at once */
 };
 
 /* Computes the size of a run. Nothing is allocated, and no device is used. Errors, with all sizes 0: as

@@ -1,5 +1,5 @@
-/* match.c - runs of equal size (setup_match): finds the width at which a net has a given number of parameters, or of
- * recurrent state. */
+/* match.c - finds the width at which a net has a given number of parameters, or a given size of the recurrent state
+ * (--match, setup_match). */
 #include "harness/study/setup.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #define MOST (1 << 16) /* the largest size that is tried */
 
-/* The sizes that --match asks for; 0: not given. */
+/* The numbers that --match asks for; 0: not given. */
 struct wish {
     int64_t params, state;
 };
@@ -20,9 +20,9 @@ static const struct option wishes[] = {
     {"state", OPT_INT, offsetof(struct wish, state), "auto", 1, 1e15, NULL, "numbers of recurrent state", OPT_AUTO},
     {0}};
 
-/* The size that is chosen: the width, or an option of the mixer. */
+/* The size that is varied: the width, or an option of the mixer. */
 struct knob {
-    const struct option *option; /* NULL: the width */
+    const struct option *option; /* the varied option; NULL: the width */
     struct wish wish;
 };
 
@@ -33,7 +33,7 @@ static void turn(struct setup *s, const struct knob *k, int64_t size) {
         s->spec.config.net.dim = size;
 }
 
-/* Returns the smallest size in [size, 2 size) that the mixer fits; 0: it fits none. */
+/* Returns the smallest size in [size, 2 size) that the mixer accepts; 0: it accepts none of them. */
 static int64_t fitting(struct setup *s, const struct knob *k, int64_t size, struct error *e) {
     const struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
     for (int64_t most = 2 * size; size < most && size <= MOST; size++) {
@@ -43,7 +43,7 @@ static int64_t fitting(struct setup *s, const struct knob *k, int64_t size, stru
     return 0;
 }
 
-/* Counts the parameters or the state of the net at a size that the mixer fits. */
+/* Counts the parameters, or the numbers of the state, of the net at a size that the mixer accepts. */
 static enum status count(struct setup *s, const struct knob *k, int64_t size, double *amount, struct error *e) {
     struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
     struct place cpu = {.device = DEVICE_CPU};
@@ -65,7 +65,7 @@ static enum status count(struct setup *s, const struct knob *k, int64_t size, do
     return status;
 }
 
-/* Sets *below if the net has at most the wished amount at the first size from `size` on that the mixer fits. */
+/* Sets *below if the net has at most the wished amount at the smallest accepted size of at least `size`. */
 static enum status is_below(struct setup *s, const struct knob *k, int64_t size, double wished, bool *below,
                             struct error *e) {
     double amount;
@@ -77,8 +77,8 @@ static enum status is_below(struct setup *s, const struct knob *k, int64_t size,
     return ST_OK;
 }
 
-/* Chooses the size whose amount is nearest to the wish. The amount grows with the size, so bisection finds both
- * neighbours. */
+/* Chooses the size whose amount is nearest to the wished one. The amount grows with the size, so bisection finds the
+ * two sizes between which the wish lies. */
 static enum status choose(struct setup *s, const struct knob *k, struct error *e) {
     double wished = (double)(k->wish.params ? k->wish.params : k->wish.state), amounts[2];
     int64_t low = 1, high;

@@ -8,7 +8,7 @@
 #include "harness/study/graphs.h"
 #include "kernels/kernel.h"
 
-/* Appends "+NAME.VERSION" if the version was raised and the text does not have it yet. */
+/* Appends "+NAME.VERSION" if the version was raised and `text` does not have it yet. */
 static enum status add(const char *name, int version, char *text, size_t size, struct error *e) {
     char part[NUMERICS_TEXT];
     if (version <= 1) return ST_OK;
@@ -52,7 +52,7 @@ static bool any_net(void) {
     return any;
 }
 
-/* Builds the step and the update, whose calls are what a training computes. */
+/* Builds the graphs of the step and of the update. Their calls are all that a training computes. */
 static enum status add_graphs(const struct setup *s, char *text, size_t size, struct error *e) {
     struct place place = {0};
     struct params params = {0};
@@ -98,6 +98,7 @@ enum status numerics_of_stored(const char *stored, char *text, size_t size, stru
     TRY(config_read_text(stored, "the configuration", &config, task, model, e));
     struct label mixer;
     bool unknown = label_parse(&mixer, "model", model, NULL) == ST_OK && !model_find(label_name(&mixer));
-    if (unknown) return text_copy(NUMERICS_BASE, text, size, e); /* this program has no versions for an unknown mixer */
+    /* the mixer is unknown, so this program has no versions for it */
+    if (unknown) return text_copy(NUMERICS_BASE, text, size, e);
     return numerics_of_labels(&config, task, model, text, size, e);
 }

@@ -1,9 +1,10 @@
-/* numerics.h - the version of the computations of a run, which is part of its identity.
+/* numerics.h - the version of the computations of a run, which is part of the run's identity.
  *
- * If a change alters the bits of a part of the program, it must raise the part's number: `version` of an op, a kernel
+ * A change that alters the bits of some part of the program must raise that part's number: `version` of an op, a kernel
  * (core/op.h), a model (models/model.h) or a backbone (models/backbone.h). NUMERICS_BASE is for changes that affect
- * every run, as in the training loop. Runs that use the part are then done again, and all others stay. Golden traces
- * (tests/golden/) store the bits of small trainings, and fail if bits change without a raised number. */
+ * every run, such as changes of the training loop. Then only the runs that use the part have a new id and are done
+ * again. Golden traces (tests/golden/) store the bits of small trainings; they fail if bits change without a raised
+ * number. */
 #ifndef LRNN_HARNESS_STUDY_NUMERICS_H
 #define LRNN_HARNESS_STUDY_NUMERICS_H
 
@@ -13,7 +14,7 @@ struct graph;
 
 #define NUMERICS_BASE "1"
 
-/* Appends the ops and kernels of a graph with a raised version that are not yet in the text. ST_FAIL: the text is too
+/* Appends the ops and kernels of a graph that have a raised version and are not yet in `text`. ST_FAIL: `text` is too
  * short. */
 enum status numerics_add_graph(const struct graph *g, char *text, size_t size, struct error *e);
 
@@ -21,8 +22,8 @@ enum status numerics_add_graph(const struct graph *g, char *text, size_t size, s
 enum status numerics_of_labels(const struct config *config, const char *task_label, const char *model_label, char *text,
                                size_t size, struct error *e);
 
-/* Gives the version that this program gives to a stored configuration (config_read_text). If no version was ever
- * raised, the configuration is not read. ST_USAGE: it names a task, a model or flags that this program does not
+/* Gives the version that this program computes for a stored configuration (config_read_text). If no version was ever
+ * raised, it does not read the configuration. ST_USAGE: it names a task, a model or flags that this program does not
  * have. */
 enum status numerics_of_stored(const char *config, char *text, size_t size, struct error *e);
 

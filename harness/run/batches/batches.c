@@ -1,6 +1,6 @@
-/* batches.c - the interface of batches.h, and the plain way: a thread of the host makes training batches ahead of the
- * steps and sends them into the inputs of the nets. On the CPU sending is a copy; to a device batches go through pinned
- * slots. */
+/* batches.c - the functions of batches.h, and the usual way to make training batches: a thread of the host makes them
+ * ahead of the steps and sends them into the inputs of the nets. On the CPU, sending is a copy. To a device, batches
+ * are copied from pinned memory. */
 #include "harness/run/batches/batches.h"
 
 #include <signal.h>
@@ -40,8 +40,8 @@ void batches_free(struct batches *b) {
 
 /* --- the thread --------------------------------------------------------------------------------------------------- */
 
-/* Makes the wanted batches. The lock is released only while a slot is filled; the consumer then does not touch that
- * slot. */
+/* The thread's function: makes the batches that are asked for. The lock is released only while a slot is filled. The
+ * consumer does not use that slot meanwhile. */
 static void *work(void *context) {
     struct feeder *f = context;
     pthread_mutex_lock(&f->lock);
@@ -92,7 +92,7 @@ enum status feeder_start(struct feeder *f, const struct setup *setup, struct err
         f->slot[i] = step_sizes(setup);
         at = batch_lay(&f->slot[i].second, batch_lay(&f->slot[i].main, at));
     }
-    sigset_t all, before; /* signals go to the thread that trains */
+    sigset_t all, before; /* signals go to the thread that trains, not to this one */
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->news, NULL);
     sigfillset(&all);
@@ -138,7 +138,7 @@ static enum status start(struct batches *b, struct error *e) {
     return feeder_start(&b->feeder, b->setup, e);
 }
 
-/* Copies host memory to the place. `from` may be overwritten at once. */
+/* Copies host memory to the place of the nets. `from` may be overwritten as soon as it returns. */
 static void send(struct staging *s, void *to, const void *from, size_t bytes) {
     if (!s->memory) {
         memcpy(to, from, bytes);
@@ -170,7 +170,7 @@ static void next(struct batches *b, int64_t step) {
     s->slot = (s->slot + 1) % STAGING_SLOTS;
 }
 
-/* Nothing to do: next() has already sent the batch. */
+/* Does nothing, because next() has already sent the batch. */
 static void take(struct batches *b, struct step_state *live) {
     (void)b, (void)live;
 }

@@ -1,12 +1,12 @@
 /* batches.h - training batches, with one interface for all ways of making them:
  *
- *     batches_next(b, step);     before the walk of the step
- *     batches_take(b, state);    first part of the walk, which a device captures
+ *     batches_next(b, step);     before the graphs of a step run
+ *     batches_take(b, state);    first part of the step, which a device captures
  *
- * batches_keep_resident chooses the way, which is one file:
+ * There are two ways, each in one file; batches_keep_resident chooses the second:
  *
  *     batches.c   a thread of the host makes batches ahead of the steps and sends them into the net's inputs
- *     resident.c  all training data is on the device, and a graph copies the batch of each step out of it
+ *     resident.c  all training data are on the device, and a graph copies the batch of each step out of them
  *
  * A batch depends only on the setup and the step, so both ways give the same bits. Validation and test need no copies:
  * the inputs of the net point at the stored examples (stored.c). */
@@ -31,37 +31,38 @@ struct way {
 };
 extern const struct way way_sent, way_resident;
 
-/* Initialises batches for a net and for the second net, which is all zeros if the task has no second batch. The batches
- * are made on the host unless batches_keep_resident is called. All arguments must stay valid until batches_free. */
+/* Initialises batches for a net, and for a second net, which is all zeros if the task has no second batch. The host
+ * makes the batches unless batches_keep_resident is called. All arguments must stay valid until batches_free. */
 void batches_init(struct batches *b, const struct setup *s, const struct place *place, const struct net *net,
                   const struct net *second);
 
-/* Returns the bytes of all training data on the device; 0: it cannot be kept there (graphs_can_take). */
+/* Returns the bytes that all training data need on the device; 0: they cannot be kept there (graphs_can_take). */
 size_t batches_resident_bytes(const struct setup *s);
 
 /* Keeps all training data on the device. Call it before batches_start. */
 void batches_keep_resident(struct batches *b);
 
 /* Prepares the batches. Call it after the graph of the step is planned. Errors: ST_MEMORY, ST_DEVICE; ST_FAIL: no
- * thread; 130 or 143 as a status if a signal asked to stop while examples were made. */
+ * thread; 130 or 143 as a status if a signal came while examples were made. */
 enum status batches_start(struct batches *b, struct error *e);
 
 /* Does the host's part of bringing the batch of a step into the inputs of the nets. */
 void batches_next(struct batches *b, int64_t step);
 
-/* Does the device's part: an op that reads the number of the step from its state and copies the batch. */
+/* Does the device's part: an op reads the number of the step from its state and copies the batch. */
 void batches_take(struct batches *b, struct step_state *live);
 
-/* Frees everything, from any state, also from all zeros. */
+/* Frees everything. The struct may be in any state, also all zeros. */
 void batches_free(struct batches *b);
 
 /* --- for the files of the ways ------------------------------------------------------------------------------------ */
 
-/* Batches of two steps in turn: while one is used, a thread makes the next. */
+/* Two slots with the batches of two steps. While one is used, a thread fills the other with the next step's. */
 struct feeder {
     const struct setup *setup;
-    bool runs, stop;         /* the thread was started; the thread is to end */
-    int64_t made[2], wanted; /* steps in the slots, -1: none; step that the thread is to make, -1: none */
+    bool runs, stop; /* runs: the thread was started; stop: the thread must end */
+    /* made: the steps whose batches are in the slots; wanted: the step that the thread must make. -1: none */
+    int64_t made[2], wanted;
     struct step_batches slot[2];
     char *memory;
     pthread_t thread;
@@ -72,46 +73,46 @@ struct feeder {
 /* Starts the thread. Setup and feeder must not move until feeder_stop. ST_MEMORY; ST_FAIL: no thread. */
 enum status feeder_start(struct feeder *f, const struct setup *setup, struct error *e);
 
-/* Returns the batches of a step, and lets the thread make those of the next step. Steps may come in any order. Valid
- * until the next call. */
+/* Returns the batches of a step, and lets the thread make those of the next step. Steps may be asked for in any order.
+ * The result is valid until the next call. */
 const struct step_batches *feeder_take(struct feeder *f, int64_t step);
 
 /* Ends the thread. A feeder of zeros is allowed. */
 void feeder_stop(struct feeder *f);
 
-#define STAGING_SLOTS 8 /* steps that the host may be ahead of the device */
+#define STAGING_SLOTS 8 /* how many steps the host may be ahead of the device */
 
-/* A ring of pinned slots for copies to a device. A slot is free again when the device has read it. */
+/* A ring of slots in pinned memory, for copies to a device. A slot is free again when the device has read it. */
 struct staging {
     const struct place *place;
     char *memory;       /* pinned; NULL on the CPU */
-    size_t bytes, used; /* of a slot */
+    size_t bytes, used; /* bytes of a slot, and how many of them are used */
     struct place_mark *read[STAGING_SLOTS];
     bool in_use[STAGING_SLOTS];
     int slot;
 };
 
-/* A split may use 1/SPLIT_STORE_PART of the machine's memory, because nets and other runs need memory too. */
+/* A split may use at most 1/SPLIT_STORE_PART of the machine's memory, because nets and other runs need memory too. */
 #define SPLIT_STORE_PART 4
 
-/* The examples of a validation or test split, made once, in the memory of the net's place. On the CPU a split that is
- * too large is not kept: the store is then a window of one batch, made on demand. */
+/* The examples of a validation or test split. They are made once, in the memory of the net's place. On the CPU, a split
+ * that is too large is not stored: the store then has one batch (a window), which is made when it is asked for. */
 struct split_store {
-    struct batch rows;         /* all examples on the host, padded with empty rows to whole batches; or one batch */
-    int64_t examples;          /* of the split */
+    struct batch rows;         /* on the host: all examples, padded with empty rows to whole batches; or one batch */
+    int64_t examples;          /* number of examples of the split */
     const struct setup *setup; /* borrowed */
     enum split split;
-    bool window;        /* the rows are only the batch that was selected last */
-    char *memory;       /* of rows */
-    struct arena there; /* on a device: a copy with the same layout */
+    bool window;        /* `rows` has only the batch that was selected last */
+    char *memory;       /* memory of `rows` */
+    struct arena there; /* on a device, a copy of `memory` */
 };
 
-/* Bytes of the examples of a split. */
+/* Returns the bytes of the examples of a split. */
 size_t split_store_bytes(const struct setup *s, enum split split);
 
-/* Makes the split on OpenMP's threads and sends it to the device. On the CPU a split of more than `room` bytes becomes
- * a window, empty at first. The setup must stay valid until split_store_free. Errors: ST_MEMORY, ST_DEVICE; 130 or 143
- * as a status if a signal asked to stop meanwhile. */
+/* Makes the split with OpenMP's threads and sends it to the device. On the CPU, a split of more than `room` bytes
+ * becomes a window, which is empty at first. The setup must stay valid until split_store_free. Errors: ST_MEMORY,
+ * ST_DEVICE; 130 or 143 as a status if a signal came. */
 enum status split_store_create(struct split_store *store, const struct setup *s, enum split split, size_t room,
                                const struct place *place, struct error *e);
 
@@ -130,7 +131,7 @@ struct batches {
     const struct net *net, *second; /* nets whose inputs are filled; borrowed */
     struct feeder feeder;
     struct staging staging;
-    struct graph taken; /* owns resident data and copies batches out of it; without calls if batches are sent */
+    struct graph taken; /* for resident data: owns them and copies batches out of them; else without calls */
 };
 
 #endif

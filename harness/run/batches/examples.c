@@ -12,7 +12,7 @@
 #include "harness/run/signals.h"
 #include "tasks/curriculum.h"
 
-#define PARALLEL_FROM 16384 /* threads pay from this number of positions in a batch */
+#define PARALLEL_FROM 16384 /* threads are used for batches of at least so many positions */
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
@@ -22,7 +22,7 @@ size_t batch_bytes(const struct batch *b) {
     return (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 }
 
-/* The input comes first, because only its numbers may have 8 bytes and need the larger alignment. */
+/* The input comes first: only its numbers may have 8 bytes, which need the larger alignment. */
 char *batch_lay(struct batch *b, char *at) {
     b->tokens = b->channels ? NULL : (int32_t *)(void *)at;
     b->values = b->channels ? (real *)(void *)at : NULL;
@@ -66,7 +66,7 @@ int64_t second_example(const struct setup *s, int64_t position) {
     return (int64_t)permute_index(~s->spec.task.seed, STREAM_SHUFFLE, at / n, at % n, n);
 }
 
-/* Fills a row with an example of a split or of the second batch; index -1: with an empty example. */
+/* Fills a row with an example of a split or of the second batch. index -1: the row becomes an empty example. */
 static void fill_row(const struct task_choice *task, enum split split, bool second, int64_t index, struct batch *b,
                      int64_t row) {
     struct example x = {.targets = b->targets + row * b->labels, .most = (int32_t)b->most};
@@ -122,10 +122,11 @@ void step_fill(const struct setup *s, int64_t step, bool parallel, struct step_b
 
 /* --- the test split ----------------------------------------------------------------------------------------------- */
 
-/* Examples read so far. */
+/* Sums over the examples that have been read. */
 struct digest {
     XXH3_state_t *state;
-    double chance, sum; /* chance at one scored position; its sum over sequences */
+    /* chance: of being right at one scored position; sum: over sequences, of being right at all of them */
+    double chance, sum;
     int64_t n;
 };
 
@@ -140,7 +141,8 @@ static void digest_row(struct digest *d, const struct batch *b, int64_t row) {
     int64_t documents = batch_documents(b), scored = 0;
     const int32_t *targets = b->targets + row * b->labels, *lengths = b->lengths + row * documents;
     for (int64_t t = 0; t < b->labels; t++) scored += targets[t] != IGNORED;
-    if (scored) d->sum += pow(d->chance, (double)scored); /* without a scored position: never right */
+    /* a sequence without a scored position counts as never right */
+    if (scored) d->sum += pow(d->chance, (double)scored);
     d->n++;
     XXH3_128bits_update(d->state, lengths, sizeof *lengths);
     if (documents > 1 && lengths[1]) XXH3_128bits_update(d->state, lengths + 1, sizeof *lengths);

@@ -4,14 +4,14 @@
 
 #include "harness/study/setup.h"
 
-/* Borrowed rows: tokens (B,documents,T) or values (B,documents,T,channels), targets (B,labels), lengths (B,documents),
- * links (B,words). */
+/* Rows that are borrowed. They have tokens (B,documents,T) or values (B,documents,T,channels), targets (B,labels),
+ * lengths (B,documents) and links (B,words). */
 struct batch {
-    int64_t B, T, channels, labels, documents; /* channels 0: tokens; documents 0: one */
+    int64_t B, T, channels, labels, documents; /* channels 0: the input is tokens; documents 0: one document */
     int64_t words;                             /* words of links per example; 0: no links */
-    int64_t most;                              /* longest length of an example under a curriculum; 0: the task's own */
-    int32_t *tokens;                           /* NULL with values */
-    real *values;                              /* NULL with tokens */
+    int64_t most;    /* under a curriculum, the greatest length of an example; 0: the task's own lengths */
+    int32_t *tokens; /* NULL with values */
+    real *values;    /* NULL with tokens */
     int32_t *targets, *lengths, *links;
 };
 
@@ -19,7 +19,7 @@ static inline int64_t batch_documents(const struct batch *b) {
     return b->documents > 1 ? b->documents : 1;
 }
 
-/* Return the bytes of the input of a row, and the input itself. */
+/* These return the bytes of a row's input, and the input itself. */
 static inline size_t batch_row_bytes(const struct batch *b) {
     size_t position = b->channels ? (size_t)b->channels * sizeof *b->values : sizeof *b->tokens;
     return (size_t)(batch_documents(b) * b->T) * position;
@@ -28,7 +28,7 @@ static inline void *batch_row(const struct batch *b, int64_t row) {
     return (b->channels ? (char *)b->values : (char *)b->tokens) + (size_t)row * batch_row_bytes(b);
 }
 
-/* Bytes of a batch of that size, in whole cache lines. */
+/* Returns the bytes of a batch of that size, in whole cache lines. */
 size_t batch_bytes(const struct batch *b);
 
 /* Places the arrays of a batch one after another, from `at` on. Returns the end. */
@@ -42,40 +42,42 @@ struct step_batches {
     struct batch main, second;
 };
 
-/* Return the batches of a step without memory, and the bytes that both need. */
+/* step_sizes returns the batches of a step without memory, step_bytes the bytes that both need. */
 struct step_batches step_sizes(const struct setup *s);
 size_t step_bytes(const struct setup *s);
 
-/* Index of the example at a position of a training epoch. Each epoch has its own order. */
+/* Returns the index of the example at a position of a training epoch. Each epoch has its own order. */
 int64_t train_example(const struct setup *s, int64_t epoch, int64_t position);
 
-/* Index of an example of the second batch. Positions count through all epochs, so no step has a partial batch. */
+/* Returns the index of an example of the second batch. Positions count through all epochs, so that no step has a
+ * partial batch. */
 int64_t second_example(const struct setup *s, int64_t position);
 
-/* Fills the batches of a step, which depend only on the setup and the step. The last batch of an epoch may be partial.
- * `parallel`: on OpenMP's threads if that is faster. */
+/* Fills the batches of a step. They depend only on the setup and the step. The last batch of an epoch may be partial.
+ * `parallel` allows OpenMP's threads, which are used if that is faster. */
 void step_fill(const struct setup *s, int64_t step, bool parallel, struct step_batches *b);
 
-/* Fills a batch with examples first .. first+B of a split; training examples are in the order of the epoch. Rows past
- * the end of the split get inputs 0, ignored targets and length 0. Returns the rows in use. */
+/* Fills a batch with examples first .. first+B-1 of a split; training examples are in the order of the epoch. Rows
+ * after the end of the split get inputs 0, ignored targets and length 0. Returns the number of rows in use. */
 int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64_t epoch, bool parallel,
                    struct batch *b);
 
-/* Fills `rows` rows with training examples first .. first+rows in their own order, or with examples of the second
- * batch, on OpenMP's threads. */
+/* Fills `rows` rows with training examples first .. first+rows-1 in their own order, or with examples of the second
+ * batch. Uses OpenMP's threads. */
 void split_fill(const struct setup *s, bool second, int64_t first, int64_t rows, struct batch *b);
 
 /* Facts about the test examples of a task, and the score of guessing on them. */
 struct test_split {
     char hash[RUN_ID_HEX]; /* XXH3-128 of inputs, targets, links and lengths of all examples, in their order */
-    double seq_chance;     /* share of sequences without an error, if each scored position is right by chance */
+    /* the expected share of sequences without an error, if each scored position is right only by chance */
+    double seq_chance;
 };
 
-/* Makes every test example of an opened task once. Errors: ST_MEMORY; where `obeys`, 130 or 143 as a status if a signal
- * asked to stop meanwhile. */
+/* Makes every test example of an opened task once. Errors: ST_MEMORY; if `obeys`, 130 or 143 as a status if a signal
+ * came. */
 enum status test_split_read(const struct task_choice *task, bool obeys, struct test_split *t, struct error *e);
 
-/* Like test_split_read, for examples that lie in a batch: the first `examples` rows. ST_MEMORY. */
+/* Like test_split_read, for examples that are already in a batch: its first `examples` rows. ST_MEMORY. */
 enum status test_split_hash(const struct task_choice *task, const struct batch *rows, int64_t examples,
                             struct test_split *t, struct error *e);
 

@@ -1,12 +1,12 @@
-/* resident.c - all training data is made once and kept on a device; a graph there takes the batch of each step out of
- * it. The batches have the same bits as the sent ones. */
+/* resident.c - all training data are made once and stay on a device, where a graph copies the batch of each step out of
+ * them. The batches have the same bits as those of batches.c. */
 #include <stdlib.h>
 
 #include "core/graph_walk.h"
 #include "harness/run/batches/batches.h"
 #include "harness/run/signals.h"
 
-#define ROWS_AT_ONCE 4096 /* examples made on the host before they are sent */
+#define ROWS_AT_ONCE 4096 /* number of examples that the host makes before it sends them */
 
 /* Describes the training data as one batch of all its examples. */
 static struct step_batches whole_split(const struct setup *s) {
@@ -51,7 +51,8 @@ static enum status send_split(const struct setup *s, const struct place *p, cons
                 "stopped while the training examples were made, before a step; the same command goes on");
 }
 
-/* Builds the graph that copies a batch into the inputs of the nets, which must be planned, and sends the data. */
+/* Builds the graph that copies a batch into the inputs of the nets, which must be planned before, and sends the
+ * data. */
 static enum status start(struct batches *b, struct error *e) {
     struct step_batches whole = whole_split(b->setup);
     struct batch_tensors split[2];
@@ -61,7 +62,7 @@ static enum status start(struct batches *b, struct error *e) {
     return split[1].input ? send_split(b->setup, b->place, &split[1], whole.second, true, e) : ST_OK;
 }
 
-/* Nothing to do: the device reads the number of the step from its state. */
+/* Does nothing, because the device reads the number of the step from its state. */
 static void next(struct batches *b, int64_t step) {
     (void)b, (void)step;
 }

@@ -1,12 +1,13 @@
-/* stored.c - the examples of validation and test, made once, in their own order, in the memory of the net's place. A
- * batch is a part of them: the inputs of the net point there, and nothing is copied. */
+/* stored.c - the examples of validation and test, which are made once, in their own order, in the memory of the net's
+ * place. A batch is a part of them: the inputs of the net point there, and nothing is copied. */
 #include <stdlib.h>
 
 #include "core/graph_walk.h"
 #include "harness/run/batches/batches.h"
 #include "harness/run/signals.h"
 
-#define ROWS_AT_ONCE 1024 /* examples made between two checks for signals; about a second for the slowest tasks */
+/* number of examples between two checks for signals; the slowest tasks take about a second for them */
+#define ROWS_AT_ONCE 1024
 
 static struct batch whole_batches(const struct setup *s, enum split split) {
     const struct task_shape *shape = &s->spec.task.shape;
@@ -19,7 +20,7 @@ size_t split_store_bytes(const struct setup *s, enum split split) {
     return batch_bytes(&rows);
 }
 
-/* Returns rows first .. first+n of a batch as a batch. */
+/* Returns rows first .. first+n-1 of a batch as a batch. */
 static struct batch rows_of(const struct batch *all, int64_t first, int64_t n) {
     struct batch b = *all;
     b.B = n;
@@ -62,7 +63,7 @@ enum status split_store_create(struct split_store *store, const struct setup *s,
     return ST_OK;
 }
 
-/* Points an input at rows of the host, or at the same rows on the device. */
+/* Points an input at rows on the host, or at the same rows on the device. */
 static void point(const struct split_store *store, struct tensor *input, void *rows) {
     if (!input) return;
     input->data = store->there.base ? store->there.base + ((char *)rows - store->memory) : rows;
@@ -81,7 +82,8 @@ int64_t split_store_select(struct split_store *store, int64_t first, const struc
 
 enum status split_store_hash(const struct split_store *store, bool obeys, struct test_split *t, struct error *e) {
     const struct task_choice *task = &store->setup->spec.task;
-    if (store->window) return test_split_read(task, obeys, t, e); /* a window's padding has values of earlier batches */
+    /* the padding of a window has values of earlier batches, so the examples are made again */
+    if (store->window) return test_split_read(task, obeys, t, e);
     return test_split_hash(task, &store->rows, store->examples, t, e);
 }
 
