@@ -18,8 +18,8 @@ static enum status texts_add_label(struct texts *t, const struct label *l, struc
     return texts_add(t, text, e);
 }
 
-/* Lists all texts that a label with ranges and lists ("m=1..4", "m=1,2,4") stands for; the first range varies slowest.
- * Only integer options have ranges: in a path ".." is a folder. */
+/* Lists all texts that a label with ranges and lists ("m=1..4", "m=1,2,4") means. The first range varies slowest. Only
+ * integer options have ranges, because in a path ".." is a folder. */
 static enum status expand_ranges(const struct label *l, const struct option *table, struct texts *out,
                                  struct error *e) {
     for (int i = 0; i < l->n; i++) {
@@ -43,13 +43,13 @@ static enum status expand_ranges(const struct label *l, const struct option *tab
 /* The lists of values with which a label is expanded. */
 struct expansion {
     const struct label *grid;
-    const char *prefix; /* "task." or "model.": only the grid's pairs with this prefix count */
+    const char *prefix; /* "task." or "model.": only pairs of the grid with this prefix are used */
     const struct option *table;
     const struct label *given; /* the profile's settings */
-    bool *taken;               /* see struct plan_request */
+    bool *taken;               /* plan_request.taken */
 };
 
-/* Adds the profile's options that the label does not set itself, as far as the table has them. */
+/* Adds the profile's options that the label does not set itself and that the table has. */
 static enum status add_defaults(struct label *l, const struct expansion *x, struct error *e) {
     size_t n = strlen(x->prefix);
     for (int i = 0; i < x->given->n; i++) {
@@ -61,8 +61,8 @@ static enum status add_defaults(struct label *l, const struct expansion *x, stru
     return ST_OK;
 }
 
-/* Lists all texts that a label stands for. Options that it does not set take each value of the grid, then the profile's
- * value; last its ranges are expanded. `from`: the first pair of the grid still to apply. */
+/* Lists all texts that a label means. Each option that it does not set takes the values of the grid, if there are any,
+ * else the profile's value. Then its ranges are expanded. `from`: the next pair of the grid to apply. */
 static enum status expand(const struct expansion *x, const struct label *l, int from, struct texts *out,
                           struct error *e) {
     size_t n = strlen(x->prefix);
@@ -85,7 +85,7 @@ static enum status expand(const struct expansion *x, const struct label *l, int 
     return expand_ranges(&whole, x->table, out, e);
 }
 
-/* Reads a task's text, whose options may be ranges, and gives the table of the task's options. */
+/* Reads a task's text, whose options may be ranges. Gives the table of the task's options. */
 static enum status read_task(const char *text, struct label *label, const struct option **table, struct error *e) {
     struct task_choice *choice = calloc(1, sizeof *choice);
     enum status status = choice ? label_parse(label, "task", text, e) : fail(e, ST_MEMORY, "no memory for a plan");
@@ -114,7 +114,8 @@ static enum status add_change(const struct label *base, const char *change, stru
     return texts_add_label(out, &changed, e);
 }
 
-/* Adds the published name of the task, so that equal settings have equal names, then its one-at-a-time changes. */
+/* Adds the published name of the task, so that equal settings have equal names. Then adds its variants: published tasks
+ * in which one option has another value. */
 static enum status add_variants(const char *text, struct texts *out, struct error *e) {
     struct label label;
     struct task_choice *base = calloc(1, sizeof *base);
@@ -149,7 +150,7 @@ static enum status too_many(double runs, struct error *e) {
                 PLAN_MOST_RUNS);
 }
 
-/* A flag that has a list of values in the study. */
+/* A flag that has several values in the study. */
 struct axis {
     const char *flag;
     struct texts values;
@@ -157,8 +158,8 @@ struct axis {
 
 #define MOST_AXES 128
 
-/* Lists the flags with several values, except the learning rate, strongest origin first. *n is set after an error too,
- * for axes_free. */
+/* Lists the flags that have several values, except the learning rate. Flags of stronger origins come first. *n is set
+ * after an error too, for axes_free. */
 static enum status list_axes(const struct study *s, struct axis axes[MOST_AXES], int *n, struct error *e) {
     for (int o = ORIGINS - 1; o > FROM_DEFAULT; o--)
         for (int i = 0; i < s->said[o].n; i++) {
@@ -172,7 +173,7 @@ static enum status list_axes(const struct study *s, struct axis axes[MOST_AXES],
     return ST_OK;
 }
 
-/* Gives the values of combination `number`; the first axis varies slowest. */
+/* Gives the values of combination number `number`. The first axis varies slowest. */
 static enum status choose(const struct axis *axes, int n, int64_t number, struct label *chosen, struct error *e) {
     *chosen = (struct label){0};
     TRY(label_set_name(chosen, "", e));
@@ -186,7 +187,7 @@ static enum status choose(const struct axis *axes, int n, int64_t number, struct
 
 /* --- runs --------------------------------------------------------------------------------------------------------- */
 
-/* Finds the slot of a run, or the empty slot where it belongs. Ids are hashes, so their first digits spread runs
+/* Returns the slot of a run, or the empty slot where it belongs. Ids are hashes, so their first digits spread runs
  * evenly. */
 static struct plan_slot *slot_of(const struct plan *plan, const char *run_id) {
     char digits[9];
@@ -201,7 +202,7 @@ static enum status no_memory(const struct plan *plan, struct error *e) {
     return fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n + 1);
 }
 
-/* Makes room for another run and its use by doubling full lists. */
+/* Makes room for another run and its use: doubles the lists that are full. */
 static enum status make_room(struct plan *plan, struct error *e) {
     bool full = (plan->n & (plan->n - 1)) == 0, used = (plan->n_uses & (plan->n_uses - 1)) == 0;
     if (full) {
@@ -227,7 +228,8 @@ static enum status make_room(struct plan *plan, struct error *e) {
     return ST_OK;
 }
 
-/* Takes the setup over, or frees it if its run is planned already. Task words must come in order. */
+/* Adds the setup to the plan, which then owns it; frees it if its run is planned already. Task words must come in
+ * order. */
 static enum status add_setup(struct plan *plan, int word, struct setup *s, struct error *e) {
     enum status status = make_room(plan, e);
     struct plan_slot *slot = status == ST_OK ? slot_of(plan, s->id.run_id) : NULL;
@@ -243,13 +245,14 @@ static enum status add_setup(struct plan *plan, int word, struct setup *s, struc
     return ST_OK;
 }
 
-/* Counts the cost of a run's graphs. If they cannot be built, the run's own row will say why. A forced kernel that
- * computes nothing here is a mistake on the command line, and refused at once. */
+/* Computes the cost of a run's graphs. If they cannot be built, no error is returned here, because the run's own row
+ * will say why. But a forced kernel that computes no op is a mistake on the command line, and is refused at once. */
 static enum status find_size(struct setup *s, struct error *e) {
     struct error why = {ST_OK, ""};
     struct run_size size;
     enum status status = graphs_size(s, &size, &why);
-    if (status == ST_MEMORY) status = graphs_size(s, &size, &why); /* too large for good, or short for a moment? */
+    /* is the run too large, or was memory only short for a moment? */
+    if (status == ST_MEMORY) status = graphs_size(s, &size, &why);
     s->estimate.flops = size.flops;
     s->estimate.params = size.params;
     s->estimate.memory = size.memory;
@@ -265,7 +268,7 @@ static struct setup *first_run(const struct config *config, const char *task, co
     return NULL;
 }
 
-/* Adds a run for each rate and seed as a copy of the first run, because rate and seed change no size. */
+/* Adds a run for each rate and seed. They are copies of the first run, because rate and seed change no size. */
 static enum status add_runs(struct plan *plan, const struct plan_request *r, const struct config *base,
                             const struct texts *rates, const char *task, const char *model, struct error *e) {
     struct config config = *base;
@@ -310,20 +313,20 @@ enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed
     return status;
 }
 
-/* Refuses flags that apply to a whole bench, not to one model: device, files and output. */
+/* Refuses flags that apply to a whole bench and not to one model: device, files and output. */
 static enum status check_own(const char *word, const char *flag, struct error *e) {
     const struct option *o = option_find(config_options, flag);
     if (!o) return ST_OK;
     if (o->flags & OPT_SEED)
         return fail(e, ST_USAGE, "%s: a seed of one model alone; --seeds lists those of all models", word);
-    bool start = !strcmp(flag, "from"); /* add_runs says that a sweep has none */
+    bool start = !strcmp(flag, "from"); /* add_runs says that a sweep cannot have --from */
     if ((o->flags & (OPT_RUNTIME | OPT_HERE) && !start) || !strcmp(flag, "device"))
         return fail(e, ST_USAGE, "%s: '%s' is of all runs and cannot stand behind one model's '@'; give --%s instead",
                     word, flag, flag);
     return ST_OK;
 }
 
-/* Lists the models that a word "bdlru:m=1..5@dim=64" stands for. */
+/* Lists the models that a word such as "bdlru:m=1..5@dim=64" means. */
 static enum status list_settings(const struct plan_request *r, const char *word, struct texts *out, struct error *e) {
     struct model_choice choice;
     struct label model;
@@ -335,7 +338,8 @@ static enum status list_settings(const struct plan_request *r, const char *word,
     return expand(&x, &model, 0, out, e);
 }
 
-/* Adds the runs of one word of --models ("bdlru:m=5", "lstm@dim=1024") for one combination of the lists' values. */
+/* Adds the runs of one word of --models, such as "bdlru:m=5" or "lstm@dim=1024", for one combination of the flags'
+ * values. */
 static enum status add_model(struct plan *plan, const struct plan_request *r, const struct label *chosen,
                              const char *task, const char *word, struct error *e) {
     struct texts settings = {0}, rates = {0};
@@ -366,7 +370,7 @@ enum status plan_make(struct plan *plan, const struct plan_request *r, struct er
     struct texts tasks = {0};
     struct axis axes[MOST_AXES];
     int n_axes = 0;
-    double runs = r->n_seeds; /* per model and rate */
+    double runs = r->n_seeds; /* runs per model and rate */
     int64_t combinations = 1;
     enum status status = list_tasks(r, &tasks, e);
     if (status == ST_OK) status = list_axes(r->study, axes, &n_axes, e);
@@ -416,7 +420,7 @@ enum status plan_keep_shard(struct plan *plan, int64_t shard, int64_t shards, st
             setup_free(ordered[i].setup);
     }
     plan->n = kept;
-    plan->n_uses = 0; /* a shard makes no table */
+    plan->n_uses = 0; /* a shard is only a part of the runs, so it makes no table */
     free(ordered);
     return ST_OK;
 }

@@ -1,19 +1,21 @@
-/* plan.h - the runs of a bench: settings of the task x models x lists of flags x learning rates x seeds. */
+/* plan.h - the runs of a bench: every combination of the task's settings, models, values of flags, learning rates and
+ * seeds. */
 #ifndef LRNN_HARNESS_STUDY_PLAN_H
 #define LRNN_HARNESS_STUDY_PLAN_H
 
 #include "harness/study/study.h"
 
 struct plan {
-    struct setup **setups; /* resolved, closed (setup_open), owned */
+    struct setup **setups; /* resolved and closed (setup_close); owned */
     int n;
-    /* Hash table from run id to run, valid only inside plan_make: later functions reorder runs and change ids. */
+    /* Hash table from run id to run. It is valid only inside plan_make, because later functions reorder runs and change
+     * ids. */
     struct plan_slot {
         int run;  /* index of its setup plus 1; 0: empty */
-        int word; /* the last task word that uses the run */
+        int word; /* index of the last task word that uses the run */
     } * slots;
     int n_slots; /* a power of 2, more than twice the number of runs */
-    /* Pairs of a task word and one of its runs, because two tasks of a small profile may share runs. */
+    /* A use is a pair of a task word and one of its runs. Two tasks of a small profile may share runs. */
     struct plan_use {
         int word; /* index of the task in the request */
         int run;  /* index of its setup */
@@ -23,42 +25,42 @@ struct plan {
 
 struct plan_request {
     const struct study *study;
-    /* Origin (study.h) of `models`, and so of the flags after '@' in its words. */
+    /* The origin (study.h) of `models`, and so of the flags after '@' in its words. */
     enum origin models_from;
-    const char *models; /* blank-separated, integer options may be ranges: "bdlru:m=1..5 lstm@dim=1024,layers=2" */
+    /* separated by blanks; integer options may be ranges: "bdlru:m=1..5 lstm@dim=1024,layers=2" */
+    const char *models;
     const int64_t *seeds;
     int n_seeds;
     int word;         /* index of the task in the request */
     const char *task; /* integer options may be ranges: "a5-slice:length=3..20" */
-    bool variants;    /* also the task's one-at-a-time changes */
+    bool variants;    /* also plan the task's variants, in which one option has another published value */
     /* Options with several values: "task.length" = "8,16", "model.gate" = "softmax,none". They apply to every task or
-     * model that has the option and does not set it, and overrule the profile's. */
+     * model that has the option and does not set it itself. They overrule the profile's values. */
     struct label grid;
-    bool *taken; /* per pair of the grid: set if some task or model uses its values */
+    bool *taken; /* for each pair of the grid: becomes true if some task or model uses its values */
 };
 
 #define PLAN_MOST_RUNS 100000 /* in one plan */
 
-/* Adds the request's runs that the plan lacks. They are resolved at once, so that bad sizes are reported before
- * anything runs. Call plan_free also after an error. ST_USAGE: sizes that do not fit, or more than PLAN_MOST_RUNS
- * runs. */
+/* Adds the requested runs that the plan lacks. They are resolved at once, so that wrong sizes are reported before any
+ * run starts. Call plan_free also after an error. ST_USAGE: sizes that do not fit, or more than PLAN_MOST_RUNS runs. */
 enum status plan_make(struct plan *plan, const struct plan_request *r, struct error *e);
 void plan_free(struct plan *plan);
 bool plan_has_several_tasks(const struct plan *plan);
 
-/* Keeps every shards-th run, starting at number `shard` (1 .. shards), counted by seed over all models. The choice
- * depends only on the plan. ST_MEMORY. */
+/* Keeps only the runs of shard number `shard` (1 .. shards): every shards-th run, counted by seed over all models. The
+ * choice depends only on the plan. ST_MEMORY. */
 enum status plan_keep_shard(struct plan *plan, int64_t shard, int64_t shards, struct error *e);
 
-/* Adds the run of the plan with another seed. `s` is a setup of the plan. Errors as plan_make. */
+/* Adds a run that differs from `s`, a setup of the plan, only in the seed. Errors as plan_make. */
 enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed, struct error *e);
 
-/* Lists the flags in which planned runs differ, as pairs without values. Left out are rate, seed, MLP (labels have it),
- * and flags that follow from sizes (OPT_AUTO) unless they are in `asked`. ST_USAGE: too many for a label. */
+/* Lists the flags in which planned runs differ, as pairs without values. It leaves out rate and seed, the MLP (labels
+ * show it), and flags that follow from sizes (OPT_AUTO) unless they are in `asked`. ST_USAGE: too many for a label. */
 enum status plan_differing_flags(const struct plan *plan, const struct label *asked, struct label *flags,
                                  struct error *e);
 
-/* Gives the first of the texts that a task's text with ranges stands for. ST_USAGE: unknown task. */
+/* Gives the first of the tasks that a task's text with ranges means. ST_USAGE: unknown task. */
 enum status plan_first_task(const char *text, char first[LABEL_TEXT], struct error *e);
 
 #endif

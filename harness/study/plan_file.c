@@ -15,11 +15,11 @@
 #define ENDING     ".plan"
 #define MOST_BASES 8
 #define MOST_SEEDS 100000
-#define DIFFERS    "differs" /* for all rows; DIFFERS.MODEL is for one model's rows */
+#define DIFFERS    "differs" /* for all rows; DIFFERS.MODEL is only for one model's rows */
 
 /* --- plans that are built in -------------------------------------------------------------------------------------- */
 
-/* The text of all files, each after a line "@papers/NAME.plan". The Makefile joins them. */
+/* The text of all built-in files. A line "@papers/NAME.plan" stands before each file. The Makefile joins them. */
 __asm__(".pushsection .rodata\n"
         "plan_texts: .incbin \"" PLAN_TEXTS "\"\n"
         ".byte 0\n"
@@ -47,7 +47,7 @@ static void find_built_in(void) {
     }
 }
 
-/* Finds a plan by its name with its folder; NULL: there is none. */
+/* Finds a built-in plan by its name with its folder; NULL: there is none. */
 static const struct built_in *built_in_named(const char *name) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_built_in);
@@ -64,8 +64,8 @@ const char *plan_file_built_in(const char *folder, int i) {
     return NULL;
 }
 
-/* Searches the text of the files for lines "profiles=smoke quick". The files cannot be parsed for this, since parsing a
- * key needs the names of profiles. */
+/* Searches the text of the files for lines such as "profiles=smoke quick". The files cannot be parsed here, because
+ * parsing a key needs the names of profiles. */
 bool plan_file_is_profile(const char *name) {
     static const char key[] = "\nprofiles=";
     size_t n = strlen(name);
@@ -78,12 +78,12 @@ bool plan_file_is_profile(const char *name) {
 
 /* --- keys --------------------------------------------------------------------------------------------------------- */
 
-/* Kinds of keys; a flag of a run counts as SETTING. */
+/* Kinds of keys. A flag of a run counts as SETTING. */
 enum about {
-    PEOPLE,  /* text for people; not inherited from a base */
-    PAPER,   /* the paper to compare with, and the profile that follows it */
+    PEOPLE,  /* text for people; a plan does not take it over from its base */
+    PAPER,   /* the paper to compare with, and the profile that follows the paper */
     SETTING, /* decides the runs or the layout of their table */
-    PROFILE, /* only in profiles/: the names of profiles, and whether they follow a paper */
+    PROFILE, /* only in profiles/: the names of profiles, and which of them follow a paper */
 };
 
 static const struct {
@@ -104,7 +104,7 @@ static int find_key(const char *key) {
     return -1;
 }
 
-/* Whether a plan may set the flag: it must change results, and seeds have their own key "seeds". */
+/* Whether a plan may set the flag. The flag must change results; seeds are set by the key "seeds" instead. */
 static bool is_flag(const struct option *o) {
     return o && !(o->flags & (OPT_RUNTIME | OPT_HERE | OPT_SEED | OPT_FOUND));
 }
@@ -118,7 +118,7 @@ static const char *without_profile(const char *key) {
     return plan_file_is_profile(word) ? dot + 1 : key;
 }
 
-/* Returns MODEL of a key "differs.MODEL"; NULL: it is another key. */
+/* Returns MODEL of a key "differs.MODEL"; NULL for other keys. */
 static const char *model_of_key(const char *key) {
     size_t n = strlen(DIFFERS);
     return strncmp(key, DIFFERS, n) == 0 && key[n] == '.' ? key + n + 1 : NULL;
@@ -130,7 +130,7 @@ static bool is_key(const char *key) {
     return find_key(key) >= 0 || is_flag(row_key_flag(key));
 }
 
-/* Returns key number i of those with fixed names, to suggest the nearest; NULL past the end. */
+/* Returns key number i of the keys with fixed names, to suggest the nearest one; NULL after the last. */
 static const char *key_at(int i) {
     const struct option *const tables[] = {backbone_options, config_options};
     if (i < N_KEYS) return keys[i].name;
@@ -189,8 +189,8 @@ enum status seeds_parse(const char *text, const char *origin, int64_t **seeds, i
     return status;
 }
 
-/* Checks each value of the options of a word such as "bdlru:m=1..5" or "s5:length=8". Unknown names and options are
- * reported later, when runs are planned. */
+/* Checks each option value of a word such as "bdlru:m=1..5" or "s5:length=8". Unknown names and options are reported
+ * later, when runs are planned. */
 static enum status check_word(const char *kind, const char *word, const char *origin, struct error *e) {
     struct label label;
     struct task_choice *task = calloc(1, sizeof *task);
@@ -222,7 +222,7 @@ static enum status check_model(const char *text, const char *origin, struct erro
     return ST_OK;
 }
 
-/* Checks a value without knowing its task or model. Values that do not fit together are reported when runs are
+/* Checks a value without knowing its task or model. Values that do not fit each other are reported when runs are
  * planned. */
 static enum status check_value(const char *key, const char *value, const char *origin, struct error *e) {
     bool models = !strcmp(key, "models"), tasks = !strcmp(key, "tasks");
@@ -267,7 +267,7 @@ static bool is_expectation(const char *key) {
     return !strncmp(key, PLAN_EXPECT, strlen(PLAN_EXPECT));
 }
 
-/* Appends a line that begins with a blank to the value of the previous line. */
+/* Appends a line that begins with a blank to the value of the line before it. */
 static enum status go_on(struct label *lines, const char *text, const char *origin, struct error *e) {
     char key[2 * PLAN_NAME_BYTES], value[LABEL_TEXT];
     if (lines->n == 0) return fail(e, ST_USAGE, "begins with a blank, and no value before it goes on");
@@ -280,8 +280,8 @@ static enum status go_on(struct label *lines, const char *text, const char *orig
     return label_set(lines, key, value, e);
 }
 
-/* Finds the '=' that ends a line's key; NULL: there is none. The model in a key differs.MODEL may contain '=', so there
- * the last '=' before the first blank counts. */
+/* Finds the '=' after a line's key; NULL: there is none. In a key differs.MODEL, the model may contain '='; then the
+ * last '=' before the first blank counts. */
 static char *end_of_key(char *line) {
     char *end = strchr(line, '=');
     if (!end || !model_of_key(without_profile(line))) return end;
@@ -304,7 +304,7 @@ static enum status check_line(const char *line, bool profiles, struct error *e) 
     return fail(e, ST_USAGE, "%.60s: every profile has the same %s; write it without the profile's name", line, key);
 }
 
-/* "expect acc >= .99": what is expected is read by the gate, which names the line. */
+/* Adds a line such as "expect acc >= .99". The gate reads what is expected, and names the line in messages. */
 static enum status add_expectation(struct label *lines, const char *text, int number, struct error *e) {
     char key[PLAN_NAME_BYTES];
     text += strspn(text, " \t");
@@ -366,8 +366,8 @@ enum status plan_file_parse(struct plan_file *p, const char *name, const char *t
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
-/* Gives the path of a plan, or the name of a built-in plan. above: the plan that names it as its base, to whose folder
- * the path is relative; NULL: the command line names it. */
+/* Gives the path of a plan, or the name of a built-in plan. above: the plan that names this one as its base; the path
+ * is then relative to its folder. NULL: the command line names it. */
 static enum status find_file(const char *name, const char *above, char path[PATH_BYTES], struct error *e) {
     char folder[PATH_BYTES];
     bool profiles = above && !strncmp(above, PLAN_PROFILES, strlen(PLAN_PROFILES));
@@ -401,7 +401,7 @@ static enum status read_one(struct plan_file *p, const char *path, struct error 
     return status;
 }
 
-/* Whether the plan itself gives the length of runs in steps and the base in epochs, or the other way round. */
+/* Whether the plan itself sets the other one of steps and epochs, so that the base's `key` does not apply. */
 static bool says_length(const struct label *own, const char *key) {
     char line[2 * PLAN_NAME_BYTES];
     const char *plain = without_profile(key), *other = config_other_length(plain);
@@ -409,14 +409,14 @@ static bool says_length(const struct label *own, const char *key) {
     return other && label_get(own, line);
 }
 
-/* Whether two paths lead to one file. */
+/* Whether two paths lead to the same file. */
 static bool is_same(const char *a, const char *b) {
     struct stat of[2];
     if (!strcmp(a, b)) return true;
     return stat(a, &of[0]) == 0 && stat(b, &of[1]) == 0 && of[0].st_dev == of[1].st_dev && of[0].st_ino == of[1].st_ino;
 }
 
-/* Adds the lines of a base whose keys the plan itself, read from `path`, does not have. */
+/* Adds those lines of a base whose keys the plan itself does not have. The plan was read from `path`. */
 static enum status inherit(struct plan_file *p, const struct plan_file *base, const char *path, struct error *e) {
     const struct label own = p->lines;
     for (int i = 0; i < base->lines.n; i++) {
@@ -431,7 +431,7 @@ static enum status inherit(struct plan_file *p, const struct plan_file *base, co
     return ST_OK;
 }
 
-/* Reads a plan whose chain of bases is chain[0 .. n). */
+/* Reads a plan. chain[0 .. n-1] are the plans whose bases led to it. */
 static enum status read_chain(struct plan_file *p, const char *name, char chain[][PATH_BYTES], int n, struct error *e) {
     struct plan_file base;
     TRY(find_file(name, n ? chain[n - 1] : NULL, chain[n], e));
@@ -458,7 +458,7 @@ enum status plan_file_read(struct plan_file *p, const char *name, struct error *
     return status;
 }
 
-/* Returns the value of the key "PROFILE.KEY", ignoring the plain key. */
+/* Returns the value of the key "PROFILE.KEY"; the plain key does not count. */
 static const char *of_profile(const struct plan_file *p, const char *profile, const char *key) {
     char line[2 * PLAN_NAME_BYTES];
     snprintf(line, sizeof line, "%.63s.%.63s", profile, key);

@@ -35,36 +35,37 @@
 #define PLAN_NAME_BYTES      64
 #define PLAN_PAPERS          "papers/"
 #define PLAN_PROFILES        "profiles/"
-#define PLAN_EXPECT          "expect." /* and its line's number: the key of what a line expects */
+#define PLAN_EXPECT          "expect." /* followed by the line's number: the key of a line "expect ..." */
 
-/* A parsed plan: its lines in order, as pairs. Keys still begin with their profiles. */
+/* A parsed plan: its lines in order, as pairs. Keys still have their profile in front. */
 struct plan_file {
     char name[PLAN_NAME_BYTES]; /* "hlru-table2" */
     struct label lines;
 };
 
-/* Parses the text of a plan. `name` is for messages. ST_USAGE, with the line: no pair, an unknown key (the nearest is
- * suggested) or one that profiles cannot have, an unknown model, a key given twice or without a value, bytes that are
- * not text, or too much text. */
+/* Parses the text of a plan. `name` is for messages. ST_USAGE, with the line: it is not key=value, its key is unknown
+ * (the nearest is suggested) or not for profiles, its model is unknown, its key is given twice or without a value, it
+ * has bytes that are not text, or the text is too long. */
 enum status plan_file_parse(struct plan_file *p, const char *name, const char *text, size_t size, struct error *e);
 
-/* Reads a plan and the plans that it is based on. `name` is a built-in plan ("profiles/s3", "hlru-table2") or a path,
+/* Reads a plan and the plans on which it is based. `name` is a built-in plan ("profiles/s3", "hlru-table2") or a path,
  * which has a '/' or ends with ".plan". ST_DATA: there is no such plan, or the file cannot be read; ST_USAGE: as above,
- * or the bases form a circle, or are too long together. */
+ * or the bases form a circle, or all texts together are too long. */
 enum status plan_file_read(struct plan_file *p, const char *name, struct error *e);
 
 /* Returns the value of a key under a profile; NULL: the plan does not set it. */
 const char *plan_file_get(const struct plan_file *p, const char *profile, const char *key);
 
-/* Returns the text of difference number i, from 0, between the plan's runs under a profile and the paper's. *model is
- * the model whose runs differ, "" for all. NULL: there are fewer differences. */
+/* Returns text number i, from 0, about a difference between the plan's runs under a profile and the paper's runs.
+ * *model is the model whose runs differ, or "" for all models. NULL: there are fewer texts. */
 const char *plan_file_differs(const struct plan_file *p, const char *profile, int i, const char **model);
 
-/* Lists every key under that profile once, with its value, except texts for people, the base and the profile. */
+/* Lists every key under that profile once, with its value. It leaves out texts for people, the base and the profile. */
 enum status plan_file_settings(const struct plan_file *p, const char *profile, struct label *settings, struct error *e);
 
-/* Parses "5" as seeds 1 to 5, or a list such as "3,7" or "4..9". `origin` says where the text is from, for messages.
- * The caller frees the list, NULL after an error. ST_USAGE: not a list, a seed twice or below 0. */
+/* Parses a list of seeds: "5" means 1 to 5; "3,7" and "4..9" are lists. `origin` says in messages where the text is
+ * from. The caller frees the list, which is NULL after an error. ST_USAGE: not a list, or a seed that is given twice or
+ * is below 0. */
 enum status seeds_parse(const char *text, const char *origin, int64_t **seeds, int *n, struct error *e);
 
 /* Returns name number i, from 0, of a folder's built-in plans in sorted order; NULL past the end. */

@@ -17,10 +17,10 @@
 static struct {
     struct profile *list; /* of MOST_PROFILES */
     int n;
-    struct error error; /* set if a file cannot be read; profile_find returns it */
+    struct error error; /* set if a file cannot be read; profile_find then returns it */
 } all;
 
-/* Adds the profiles of one file. The names stay for as long as the program runs. */
+/* Adds the profiles of one file. Their names stay in memory until the program ends. */
 static enum status load_file(const char *suite, struct error *e) {
     char path[PATH_BYTES], name[PLAN_NAME_BYTES];
     struct plan_file *file = calloc(1, sizeof *file);
@@ -150,8 +150,8 @@ static bool has_rate(const char *rates, double lr) {
     return false;
 }
 
-/* Whether every option that counts has its value in `c`, or one of the profile's list of values. The key lacks options
- * that have no effect on its net. */
+/* Whether every option that counts has its value in `c`, or one of the profile's values if it has a list. The key lacks
+ * options that have no effect on its net. */
 static bool agrees(const struct profile *p, struct config *c, const struct profile_question *q) {
     const struct option *const tables[] = {backbone_options, config_options};
     config_length(c, q->n_train);
@@ -166,7 +166,7 @@ static bool agrees(const struct profile *p, struct config *c, const struct profi
     return true;
 }
 
-/* Whether the run has the mixer of a word "bdlru:m=5@stop-after=14000". */
+/* Whether the run's mixer is that of a word such as "bdlru:m=5@stop-after=14000". */
 static bool is_mixer(const char *word, const struct profile_question *q) {
     char text[LABEL_TEXT], name[128];
     struct label mixer;
@@ -181,8 +181,8 @@ static bool is_mixer(const char *word, const struct profile_question *q) {
     return true;
 }
 
-/* Whether the task's options have the profile's values, or, where `change` (one of the task's published changes) sets
- * them, the values of `change`. */
+/* Whether the task's options have the profile's values. `change` is one of the task's published variants; the options
+ * that it sets must have its values instead. */
 static bool is_task(const struct profile *p, const struct label *change, const struct profile_question *q) {
     const char *task_name = label_get(q->key, "task");
     const struct task *task = task_name ? task_find(task_name) : NULL;
@@ -193,7 +193,7 @@ static bool is_task(const struct profile *p, const struct label *change, const s
         const char *option = key + 5, *values = label_get(change, option);
         if (!values) values = label_value(&p->settings, i);
         if (task && option_canonical(task->options, "", option, values, canonical, sizeof canonical, NULL) == ST_OK)
-            values = canonical; /* if it is not a list */
+            values = canonical; /* the profile's value in canonical form, unless it is a list */
         if (!values_hold(values, got)) return false;
     }
     return true;
@@ -208,8 +208,8 @@ static bool makes_task(const struct profile *p, const char *name, const struct p
     return false;
 }
 
-/* Whether the run has the profile's flags. If the profile has own flags for the run's mixer, the run must have those
- * too; the flags of all models are then not enough. */
+/* Whether the run has the profile's flags. If the profile has flags for the run's mixer alone, the run must have those
+ * too. */
 static bool makes(const struct profile *p, const struct profile_question *q) {
     struct config c;
     struct label all_flags;

@@ -15,7 +15,7 @@ enum status request_say(struct request *r, const char *key, const char *value, s
     return label_set(&r->said, key, value, e);
 }
 
-/* Reads --grid. A pair without a value is refused, because it would give no runs or be ignored silently. */
+/* Reads --grid. It refuses a pair without a value, which would give no runs or be ignored silently. */
 static enum status read_grid(struct request *r, const char *text, struct error *e) {
     struct label grid;
     TRY(label_parse_pairs(&grid, "--grid", text, " ", e));
@@ -71,8 +71,8 @@ static const char *known_name(const void *list, int i) {
     return i < n_tasks ? task_name_at(i) : plan_file_built_in(PLAN_PAPERS, i - n_tasks);
 }
 
-/* Makes the error for a word that is neither a task nor a plan: it says whether the options or the name before ':' is
- * wrong. */
+/* Makes the error for a word that is neither a task nor a plan. It says whether the options are wrong or the name
+ * before ':'. */
 static enum status neither(const char *word, struct error *e) {
     struct label label;
     char name[PLAN_NAME_BYTES];
@@ -144,18 +144,19 @@ enum status request_recall(struct request *r, const struct label *call, struct e
 
 /* --- the plan ----------------------------------------------------------------------------------------------------- */
 
-/* The study of a request. Only its profile differs between tasks. */
+/* The study of a request. Its tasks may have different profiles; everything else is the same for all. */
 struct making {
     struct request *r;
     struct study study;
-    struct label grid; /* task.OPTION and model.OPTION of the command line, the file and the plan */
+    struct label grid; /* task.OPTION and model.OPTION from the command line, the config file and the plan */
     const char *profile, *tasks;
     bool speed;
-    bool taken[LABEL_TEXT / 8]; /* per pair of the grid: some task or model uses it; a pair has 8 bytes or more */
+    /* for each pair of the grid: some task or model uses it; a pair has at least 8 bytes */
+    bool taken[LABEL_TEXT / 8];
 };
 
-/* Takes the flags and the lines task.KEY and model.KEY of a config file. Its task and model are ignored: a sweep's
- * tasks come from its words, its models from --models. */
+/* Takes the flags and the lines task.KEY and model.KEY of a config file. Its task and model have no effect: the tasks
+ * of a sweep come from the command line, its models from --models. */
 static enum status take_config_file(struct making *m, struct error *e) {
     static const char *const kinds[] = {"task", "model"};
     struct label labels[2], *said = &m->study.said[FROM_FILE];
@@ -190,15 +191,15 @@ static enum status collect_grid(struct making *m, struct error *e) {
     return ST_OK;
 }
 
-/* Whether one of the blank-separated tasks has that name of n characters. */
+/* Whether one of the tasks, which are separated by blanks, has this name of n characters. */
 static bool has_task(const char *tasks, const char *name, size_t n) {
     for (const char *at = tasks + strspn(tasks, " "); *at; at += strcspn(at, " "), at += strspn(at, " "))
         if (strcspn(at, " :") == n && !strncmp(at, name, n)) return true;
     return false;
 }
 
-/* Restricts the plan's tasks to the words after its name. A task outside the plan is refused, since the table has no
- * column for it. A word without options stands for all of the plan's tasks of that name. */
+/* Restricts the plan's tasks to the words after the plan's name. A task that the plan lacks is refused, since the table
+ * has no column for it. A word without options means all of the plan's tasks of that name. */
 static enum status choose_tasks(struct request *r, const char *own, struct error *e) {
     struct printed chosen;
     if (!own) return ST_OK;
@@ -238,7 +239,7 @@ static enum status make(struct making *m, struct request *r, struct error *e) {
     return collect_grid(m, e);
 }
 
-/* Finds the profile of a task from the first of its settings. */
+/* Finds the profile of a task. If the task's text means several settings, the first decides. */
 static enum status find_profile(const struct making *m, const char *task, const struct profile **profile,
                                 struct error *e) {
     char first[LABEL_TEXT];
@@ -282,7 +283,7 @@ static enum status add_task(struct making *m, int word, const char *task, struct
     return status;
 }
 
-/* Whether a planned run's task or model has the option that a key of the grid names. */
+/* Whether the task or model of a planned run has the option that a key of the grid names. */
 static bool is_met(const struct plan *plan, const char *key) {
     bool task = !strncmp(key, "task.", 5);
     const char *option = key + (task ? 5 : 6);
@@ -293,8 +294,8 @@ static bool is_met(const struct plan *plan, const char *key) {
     return false;
 }
 
-/* Refuses option values that no run uses. Values from a plan or a config file may be unused, because the command line
- * may name other models, but their options must exist. Values from --grid must be used. */
+/* Refuses option values that no run uses. A value from --grid must be used. A value from a plan or a config file may be
+ * unused, because the command line may name other models, but some task or model must have its option. */
 static enum status check_taken(const struct making *m, const struct plan *plan, struct error *e) {
     for (int i = 0; i < m->grid.n; i++) {
         const char *key = label_key(&m->grid, i);

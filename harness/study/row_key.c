@@ -64,7 +64,7 @@ enum status row_key_check(const char *name, const char *value, const char *origi
     return status;
 }
 
-/* Adds a value in canonical form. A value that the option no longer accepts is added unchanged. */
+/* Adds a value in its canonical form. If the option no longer accepts the value, it is added unchanged. */
 static enum status put(struct label *key, const char *name, const struct option *o, const char *value,
                        struct error *e) {
     char canonical[OPTION_TEXT + 1];
@@ -72,7 +72,7 @@ static enum status put(struct label *key, const char *name, const struct option 
     return label_add(key, name, value, e);
 }
 
-/* Adds every option of a table, except those with a flag in `skip`, as PREFIX NAME. */
+/* Adds the options of a table, except those with a flag in `skip`. Their names get `prefix` in front. */
 static enum status put_table(struct label *key, const struct label *read, const char *prefix,
                              const struct option *table, unsigned skip, struct error *e) {
     for (const struct option *o = table; o->name; o++) {
@@ -105,8 +105,8 @@ static const struct option *model_table(const char *name) {
     return model ? model->options : NULL;
 }
 
-/* Leaves out the flags for parts of a layer (mlp, norm) if the net brings its own parts, since they then distinguish no
- * rows. */
+/* Leaves out the flags for parts of a layer (mlp, norm) if the net has its own parts, because the flags then have no
+ * effect. */
 static enum status leave_out_parts(struct label *key, struct error *e) {
     struct backbone net;
     const char *kind = label_get(key, "backbone"), *name = label_get(key, "model");

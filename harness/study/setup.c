@@ -12,7 +12,8 @@
 #include "harness/store/version.h"
 #include "tasks/curriculum.h"
 
-/* Appends printf-style text to the description of a run, which becomes its identity: no part of it may be missing. */
+/* Appends printf-style text to the description of a run. The description becomes the run's identity, so no part of it
+ * may be missing. */
 static enum status append(char text[CONFIG_TEXT], struct error *e, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static enum status append(char text[CONFIG_TEXT], struct error *e, const char *format, ...) {
@@ -26,9 +27,9 @@ static enum status append(char text[CONFIG_TEXT], struct error *e, const char *f
                 CONFIG_TEXT - 1);
 }
 
-/* A run's text has two uses. It is read again as the configuration: then it has every option. It is hashed to give the
- * run's id: then options at their default are left out, so that a new option changes no old id. The seed is never left
- * out: otherwise the run with the default seed would have the id of its cell (the run without its seed). */
+/* A run's text has two uses. To be read again as the configuration, it has every option. To be hashed for the run's id,
+ * it lacks options at their default, so that a new option changes no old id. But it always has the seed: otherwise the
+ * run with the default seed would have the id of its cell (the runs that differ only in the seed). */
 enum purpose { TO_BE_READ, TO_IDENTIFY };
 
 static enum status append_options(char text[CONFIG_TEXT], const char *prefix, const struct option *table,
@@ -58,8 +59,8 @@ static enum status describe(const struct setup *s, const struct config *config, 
     return append_options(text, "", config_options, config, purpose, skip, e);
 }
 
-/* The identity has the sizes to which the model was fitted, and the kind of device (cuda) without the device's number.
- * An input file's content is part of the identity (OPT_FOUND), its path is not (OPT_HERE). */
+/* Writes the text to be hashed. It has the sizes to which the model was fitted, and the kind of device (cuda) without
+ * the device's number. The content of an input file is part of it (OPT_FOUND), but not the file's path (OPT_HERE). */
 static enum status describe_identity(const struct setup *s, unsigned skip, char text[CONFIG_TEXT], struct error *e) {
     struct config config = s->spec.config;
     config.device[strcspn(config.device, ":")] = 0;
@@ -68,8 +69,8 @@ static enum status describe_identity(const struct setup *s, unsigned skip, char 
                   s->id.numerics);
 }
 
-/* Sets the id of the run's row, and its profile. A run keeps the name of its profile only if that profile makes this
- * run. Otherwise its profile is "custom". */
+/* Sets the id of the run's row, and the run's profile. A run keeps the name of its profile only if that profile has
+ * this run. Otherwise its profile is "custom". */
 static enum status find_row(struct setup *s, struct error *e) {
     struct label key;
     TRY(row_key(s->id.text, &key, e));
@@ -97,7 +98,7 @@ static enum status keep(char **kept, const char *text, struct error *e) {
     return ST_OK;
 }
 
-/* Sets the identity of the run and of its cell, which is the run without its seed. The text that is read again has the
+/* Sets the ids of the run and of its cell (the runs that differ only in the seed). The configuration text has the
  * options as the user gave them, before the model is fitted. */
 static enum status identify(struct setup *s, struct error *e) {
     char text[CONFIG_TEXT];
@@ -184,8 +185,8 @@ enum status setup_check_asked(struct setup *const *setups, int n, const struct l
 
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
-/* "bdlru:m=5,blocks=64;swiglu": the mixer's options that are not at their default or say how large it is, and the MLP.
- * Options that follow from the sizes are left out, options that the user gave are kept. */
+/* Names the model, such as "bdlru:m=5,blocks=64;swiglu": the mixer's options that are not at their default or say how
+ * large it is, and the MLP. Options that follow from the sizes are left out, unless the user gave them. */
 static enum status name_model(struct setup *s, struct error *e) {
     const struct model *model = s->spec.model.model;
     struct label label;
@@ -228,8 +229,8 @@ static enum status check_fit(const struct setup *s, struct error *e) {
     return ST_OK;
 }
 
-/* A model with a tree over the sequence has parameters per level. If lengths differ, the tree of the longest sequence
- * serves all of them, and shorter sequences leave some of its leaves empty. */
+/* Chooses the tree of a model that has a tree over the sequence, with parameters per level. If lengths differ, all
+ * sequences use the tree of the longest one, and shorter sequences leave some of its leaves empty. */
 static enum status choose_tree(const struct setup *s, struct model_choice *asked, struct error *e) {
     const struct task_shape *shape = &s->spec.task.shape;
     int64_t test = task_length(shape, SPLIT_TEST), longest = test > shape->T ? test : shape->T, nodes;
@@ -238,8 +239,8 @@ static enum status choose_tree(const struct setup *s, struct model_choice *asked
     return asked->model->nodes && differ ? asked->model->nodes(asked->inst, longest, &nodes, e) : ST_OK;
 }
 
-/* Fits the model to the sequences of a net of that shape. If the images are of another size than in training, height
- * and width stay unset here, and each image brings its own. */
+/* Fits the model to the sequences of a net of that shape. If the images have another size than in training, height and
+ * width stay unset here, because each image has its own. */
 enum status setup_fit(const struct setup *s, const struct net_shape *net, struct model_choice *fitted,
                       struct error *e) {
     const struct task_shape *shape = &s->spec.task.shape;
@@ -251,7 +252,8 @@ enum status setup_fit(const struct setup *s, const struct net_shape *net, struct
     return model_fit(fitted, &d, e);
 }
 
-/* Fits the model to each length that is known before the run: training, test, and the second batch if there is one. */
+/* Fits the model to each length that is known before the run: that of training, of test, and of the second batch if
+ * there is one. */
 static enum status fit_lengths(struct setup *s, struct error *e) {
     struct net_shape train = setup_net_shape(s, SPLIT_TRAIN), test = setup_net_shape(s, SPLIT_TEST), second = train;
     TRY(setup_fit(s, &test, &s->shapes.eval_model, e));
@@ -266,7 +268,7 @@ struct net_shape setup_net_shape(const struct setup *s, enum split split) {
     enum readout readout = s->spec.task.shape.reading.one_vector ? READOUT_DECODED
                            : t->per_sequence                     ? READOUT_SEQUENCE
                                                                  : READOUT_POSITIONS;
-    bool image = t->height > 0 && !t->reading.visit; /* row by row */
+    bool image = t->height > 0 && !t->reading.visit; /* the image is read row by row */
     return (struct net_shape){.B = s->spec.config.batch,
                               .T = task_length(t, split),
                               .vocab_in = t->vocab_in,
@@ -285,7 +287,7 @@ int64_t setup_second_rows(const struct setup *s) {
     return s->spec.config.batch > 10 ? s->spec.config.batch / 10 : 1;
 }
 
-/* Makes the content of the file that a run starts from part of its identity. The file's path is not part of it. */
+/* Makes the content of the file from which a run starts a part of its identity, but not the file's path. */
 static enum status resolve_start(struct config *c, struct error *e) {
     char hash[HASH_HEX], *bytes;
     size_t size;
@@ -311,7 +313,7 @@ void setup_length(struct setup *s) {
     s->shapes.eval_every = length.eval_every;
 }
 
-/* Refuses a first rate below the cosine's floor, since the rate would only rise. */
+/* Refuses a first rate below the cosine's lowest rate, since the rate would only rise. */
 static enum status check_floor(const struct setup *s, const char *name, struct error *e) {
     const struct schedule schedule = setup_schedule(s);
     if (schedule_change(schedule.kind) == RATE_FIXED || schedule.lr >= schedule.lr_min) return ST_OK;
@@ -322,7 +324,7 @@ static enum status check_floor(const struct setup *s, const char *name, struct e
                 schedule.lr, schedule.lr_min);
 }
 
-/* Refuses a warm-up that ends inside an epoch if the rate changes only between epochs. */
+/* If the rate changes only between epochs, refuses a warm-up that ends inside an epoch. */
 static enum status check_schedule(const struct setup *s, struct error *e) {
     char name[OPTION_TEXT + 1];
     option_format_value(option_find(config_options, "schedule"), &s->spec.config, name, sizeof name);

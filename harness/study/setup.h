@@ -1,7 +1,7 @@
-/* setup.h - everything that decides a run: task with options, model with options, flags. It is resolved once and stored
- * whole in the record.
+/* setup.h - a setup is everything that decides a run: task and model with their options, and flags. It is resolved
+ * once, and the record stores it completely.
  *
- * The identity of a run is the hash of its resolved configuration plus seed, task version, dtype and numerics version.
+ * The identity of a run is the hash of its resolved configuration, seed, task version, dtype and numerics version.
  * Flags that cannot change a result (threads, folders, output) and options at their default are left out. */
 #ifndef LRNN_HARNESS_STUDY_SETUP_H
 #define LRNN_HARNESS_STUDY_SETUP_H
@@ -12,45 +12,46 @@
 
 struct schedule; /* core/schedule.h */
 
-#define NUMERICS_TEXT 96   /* bytes of a version of the program's numbers */
+#define NUMERICS_TEXT 96   /* bytes of a numerics version as text */
 #define CONFIG_TEXT   4096 /* bytes of a whole configuration as text */
 
-/* Request for a run, with typed values. No member follows from another. */
+/* The request for a run, with typed values. No member follows from another. */
 struct spec {
     struct config config;
     struct task_choice task;   /* opened by setup_resolve */
-    struct model_choice model; /* as parsed and as stored in records */
+    struct model_choice model; /* as the user gave it, and as records store it */
 };
 
-/* Sizes that follow from the request: nets fitted to the batches of the task, and lengths in steps. */
+/* Sizes that follow from the request: the model fitted to the batches of the task, and lengths in steps. */
 struct shapes {
     struct model_choice model;        /* fitted to a training batch */
     struct model_choice eval_model;   /* fitted to a batch of validation or test */
     struct model_choice second_model; /* fitted to the second batch of a step, if the task has one */
-    unsigned in_vain;                 /* bits of flags that have no effect; see setup_check_asked */
+    unsigned in_vain;                 /* bits of the flags that have no effect (setup_check_asked) */
     struct arena host;                /* owns the task's tables; empty after setup_close */
     int64_t steps_per_epoch, eval_every;
     int64_t schedule_steps; /* steps of the learning rate's schedule */
-    int64_t steps;          /* most steps of the run: schedule_steps, or fewer with --stop-after */
+    int64_t steps;          /* at most so many steps: schedule_steps, or fewer with --stop-after */
 };
 
-/* The names of a run. `text` is the part of the resolved configuration that can change a result. run_id is its hash,
- * cell_id the hash without the seed (a cell is all runs that differ only in the seed), row_id the hash of the row's key
- * (row_key.h). Both texts are owned. */
+/* The names of a run. `text` is the part of the resolved configuration that can change a result. run_id is the hash of
+ * `text`. cell_id is the hash without the seed; a cell is all runs that differ only in the seed. row_id is the hash of
+ * the row's key (row_key.h). Both texts are owned. */
 struct identity {
-    char *text, *config_text; /* config_text: the requested configuration, for records; NULL if the setup is closed */
+    /* config_text: the requested configuration, which the record stores; NULL if the setup is closed */
+    char *text, *config_text;
     char model_label[RECORD_TEXT];
     char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX], row_id[RUN_ID_HEX], numerics[NUMERICS_TEXT];
 };
 
-/* Cost of the graphs of a run; zeros until graphs_size has counted it. */
+/* The cost of the graphs of a run; all zeros until graphs_size has computed it. */
 struct estimate {
-    double flops;   /* of the whole run */
-    int64_t params; /* trained parameters */
+    double flops;   /* FLOPs of the whole run */
+    int64_t params; /* number of trained parameters */
     size_t memory;  /* bytes of its largest graph */
 };
 
-/* A run to be done. The caller fills `spec`, setup_resolve the other parts. */
+/* A planned run. The caller fills `spec`, and setup_resolve the other parts. */
 struct setup {
     struct spec spec;
     struct shapes shapes;
@@ -58,55 +59,57 @@ struct setup {
     struct estimate estimate;
 };
 
-/* Opens the task, checks the model against the sizes, derives steps and ids. Call once, after everything is set.
- * ST_USAGE: sizes that do not fit together, or texts too long for a record; ST_DATA: the file of the first weights
- * cannot be read, or has another hash than from_xxh3. */
+/* Opens the task, checks the model against the sizes, and computes steps and ids. Call it once, after `spec` is
+ * complete. ST_USAGE: sizes that do not fit each other, or texts too long for a record; ST_DATA: the file of the first
+ * weights cannot be read, or its hash differs from from_xxh3. */
 enum status setup_resolve(struct setup *s, struct error *e);
 
-/* Replaces --match by the nearest size, so that the run is equal to the run with that size given directly. Part of
- * setup_resolve, after the task is open. params=N sets --dim. state=N sets --dim too, or, if the state does not grow
- * with the width, the mixer's option with OPT_STATE. Sizes that the mixer does not fit, such as widths not divisible by
- * its heads, are skipped. ST_USAGE: a text of another form, or no size to choose. */
+/* Replaces --match by the size that is nearest to it. So the run has the same id as a run with this size given
+ * directly. It is a part of setup_resolve, after the task is open. params=N sets --dim. state=N sets --dim too, or, if
+ * the state does not grow with the width, the mixer's option with OPT_STATE. Sizes that the mixer does not accept are
+ * skipped, such as widths that its number of heads does not divide. ST_USAGE: a text of another form, or no size to
+ * choose. */
 enum status setup_match(struct setup *s, struct error *e);
 
 /* Frees a setup from setup_make or calloc. NULL is allowed. */
 void setup_free(struct setup *s);
 
-/* setup_close frees the task's tables and config_text, because a plan has many runs and only those being trained,
- * tested or timed need them. setup_open makes them again if they are missing; errors as setup_resolve. */
+/* setup_close frees the task's tables and config_text: a plan has many runs, and only those that are trained, tested or
+ * timed need them. setup_open makes them again if they are missing; errors as setup_resolve. */
 void setup_close(struct setup *s);
 enum status setup_open(struct setup *s, struct error *e);
 
-/* Makes a closed copy of the resolved `s` with the rate, the seed and the profile's name of `c`. Sizes, numerics and
- * estimate are copied, not computed again. NULL with *e set: errors as setup_resolve. Freed with setup_free. */
+/* Makes a closed copy of the resolved `s`, with the rate, the seed and the profile's name of `c`. It copies sizes,
+ * numerics and estimate and does not compute them again. NULL with *e set: errors as setup_resolve. Free it with
+ * setup_free. */
 struct setup *setup_again(const struct setup *s, const struct config *c, struct error *e);
 
 /* Writes config_text, also for a closed setup. ST_USAGE: it is too long. */
 enum status setup_config_text(const struct setup *s, char text[CONFIG_TEXT], struct error *e);
 
-/* Writes NUMERICS_BASE, then each raised part that the run uses: "1+slice.2+scan_block_cpu.3". All kernels of the kind
- * of device count, whichever a processor uses, so that a run has one identity on all machines. A run with reference
- * kernels has only their versions. The setup's model must be fitted. ST_FAIL: the text is too short; other errors as
- * building the graphs. */
+/* Writes NUMERICS_BASE, then each part that the run uses and whose number was raised: "1+slice.2+scan_block_cpu.3". All
+ * kernels for the kind of device count, whichever a processor uses, so that a run has the same identity on all
+ * machines. If the run forces the reference kernels, only these count. The setup's model must be fitted. ST_FAIL: the
+ * text is too short; other errors as building the graphs. */
 enum status setup_numerics(const struct setup *s, char *text, size_t size, struct error *e);
 
-/* ST_USAGE: the net sees later inputs than its task allows. Training and testing check this. A setup may exist without
- * the check, for records, measurements and golden traces. */
+/* ST_USAGE: the net sees later inputs than its task allows. Training and testing check this. Records, measurements and
+ * golden traces use setups without this check. */
 enum status setup_check_causal(const struct setup *s, struct error *e);
 
-/* Checks setup_check_causal for all runs. ST_USAGE also if --mlp, --norm or --pool was given, in `asked` (NULL:
- * anywhere), but has no effect in any run. Runs in which it has no effect get its default, because otherwise one net
- * would have several ids. */
+/* Calls setup_check_causal for all runs. ST_USAGE also if --mlp, --norm or --pool was given but has no effect in any
+ * run. `asked` has the flags that were given; NULL: it does not matter where they were set. Runs in which such a flag
+ * has no effect get its default, because otherwise one net would have several ids. */
 enum status setup_check_asked(struct setup *const *setups, int n, const struct label *asked, struct error *e);
 
-/* Changes the run so that training ends after that step (--stop-after), and removes its time limit. */
+/* Changes the run so that training ends after this step (--stop-after), and removes its time limit. */
 enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e);
 
-/* Computes the steps of an epoch and of the run from the flags, into shapes and flags. The task must be open. Part of
- * setup_resolve. */
+/* Computes the steps of an epoch and of the run from the flags, and writes them to shapes and flags. The task must be
+ * open. It is a part of setup_resolve. */
 void setup_length(struct setup *s);
 
-/* Gives the net's sizes for the task in a split. */
+/* Gives the sizes of the net for a split of the task. */
 struct net_shape setup_net_shape(const struct setup *s, enum split split);
 
 /* Returns the number of sequences in the second batch of a step; 0 if the task has none. */
