@@ -15,7 +15,7 @@
 #define ENDING     ".tsv"
 #define MOST_BYTES ((size_t)64 << 20)
 
-/* Writes the lines of the file. Without steps they are the text whose hash names the file. */
+/* Writes the lines of the file. Without steps, they are the text whose hash is in the file's name. */
 static enum status format_list(const struct plan *plan, bool steps, struct printed *list, struct error *e) {
     TRY(printed_begin(list, "a list of runs", e));
     for (int i = 0; i < plan->n; i++) {
@@ -28,8 +28,8 @@ static enum status format_list(const struct plan *plan, bool steps, struct print
     return printed_end(list, ST_OK, "a list of runs", e);
 }
 
-/* Gives the path of a list, OUT/sweeps/NAME-HASH.tsv. Other characters than letters and digits become hyphens in
- * NAME. */
+/* Gives the path of a list, OUT/sweeps/NAME-HASH.tsv. In NAME, characters other than letters and digits become
+ * hyphens. */
 static enum status list_path(const char *out, const char *name, const char *text, size_t size, char path[PATH_BYTES],
                              struct error *e) {
     char plain[48], hash[RUN_ID_HEX];
@@ -76,7 +76,7 @@ void sweep_list_withdraw(const struct plan *plan, const char *out, const char *n
     free(list.text);
 }
 
-/* Adds a line: the id, a tab, the FLOPs, fields for people, the steps. */
+/* Adds the run of a line, which has the id, a tab, the FLOPs, fields for people, and the steps. */
 static enum status add_line(struct sweep_list *p, const char *line, const char *path, struct error *e) {
     char *end;
     if (p->n == 0 && !p->call.n && !strncmp(line, "# ", 2))
