@@ -36,7 +36,7 @@ static bool is_to_be_done_again(const struct run_record *r) {
 }
 
 static const struct {
-    bool (*is)(const struct run_record *r); /* NULL: key_sees_future */
+    bool (*is)(const struct run_record *r); /* says whether a run is of this kind; NULL: use key_sees_future */
     const char *sentence;                   /* after "3 of 15 runs " */
 } kinds[] = {
     {NULL, "have the mark " FUTURE_NOTE},
@@ -51,7 +51,7 @@ _Static_assert(KINDS <= FACTS_MOST, "struct facts has room for them");
 
 /* --- flags -------------------------------------------------------------------------------------------------------- */
 
-/* Adds the default of eval-every for the run: once per epoch, but at most 200 times. */
+/* Adds the default of eval-every for the run: one validation per epoch, but at most 200. */
 static void add_validations(struct label *usual, const struct run *run) {
     struct config c = {.batch = run->batch, .steps = run->max_steps};
     char every[32];
@@ -60,7 +60,7 @@ static void add_validations(struct label *usual, const struct run *run) {
     (void)label_set(usual, "eval-every", every, NULL);
 }
 
-/* Lists the flags that the run's profile sets to other values than their defaults. */
+/* Lists the flags that the run's profile sets to values other than their defaults. */
 static void find_usual(struct label *usual, const struct run *run, const char *profile) {
     const struct profile *p;
     struct label task, flags = {0};
@@ -79,7 +79,7 @@ static void find_usual(struct label *usual, const struct run *run, const char *p
     add_validations(usual, run);
 }
 
-/* Removes the pairs that another label lacks or has with another value. */
+/* Removes the pairs that `other` lacks, or has with another value. */
 static void keep_common(struct label *l, const struct label *other) {
     for (int i = l->n - 1; i >= 0; i--) {
         char key[128];
@@ -93,7 +93,7 @@ static bool is_usual(const struct facts *f, const char *key, const char *value) 
     const char *usual = label_get(&f->usual, key);
     char canonical[OPTION_TEXT + 1];
     if (!o) return strcmp(key, "dtype") != 0 || !strcmp(value, REAL_NAME);
-    if (o->flags & OPT_AUTO && !usual) return true; /* follows from the sizes, and has its own column */
+    if (o->flags & OPT_AUTO && !usual) return true; /* the flag follows from the sizes, and has its own column */
     if (!usual && row_key_canonical(key, "", o->value, canonical, sizeof canonical, NULL) == ST_OK) usual = canonical;
     return usual && !strcmp(usual, value);
 }
@@ -153,7 +153,7 @@ void facts_add(struct facts *f, const struct report_row *row) {
     if (isfinite(row->tok_per_s)) facts_add_speed(f, &row->speed);
 }
 
-/* Writes the user's choice among all runs; false: the user made none. */
+/* Writes how the user has chosen among all runs; false: the user has not chosen. */
 static bool selection(const struct facts *f, char text[FACT_TEXT]) {
     if (!f->asked || !f->asked->where || !*f->asked->where) return false;
     snprintf(text, FACT_TEXT, "Of all runs those alone with --where '%s'", f->asked->where);

@@ -10,8 +10,8 @@
 
 static const struct report_filter everything = {0};
 
-/* Rewrites a value in the form of row keys. A value that the option does not accept stays unchanged, since an old
- * record may have it; `why` gets the reason. */
+/* Rewrites a value of the filter in the form that row keys have. If the option does not accept the value, it stays
+ * unchanged, because an old record may have it; `why` then gets the reason. */
 static enum status write_as_in_keys(struct label *where, int i, struct error *why, struct error *e) {
     char key[128], canonical[OPTION_TEXT + 1];
     snprintf(key, sizeof key, "%s", label_key(where, i));
@@ -28,7 +28,8 @@ enum status filter_read(struct filter *f, const struct report_filter *asked, str
     TRY(label_parse_pairs(&f->where, "--where", f->asked->where, " ", e));
     if (f->where.n > FILTER_PAIRS)
         return fail(e, ST_USAGE, "--where has %d pairs, expected at most %d", f->where.n, FILTER_PAIRS);
-    for (int i = f->where.n - 1; i >= 0; i--) TRY(write_as_in_keys(&f->where, i, &f->untaken, e)); /* the first stays */
+    /* from the last to the first, so that untaken keeps the first one's error */
+    for (int i = f->where.n - 1; i >= 0; i--) TRY(write_as_in_keys(&f->where, i, &f->untaken, e));
     return ST_OK;
 }
 
@@ -62,8 +63,8 @@ bool filter_passes(const struct filter *f, const struct run *run) {
     return !f->asked->runs || filter_run_rank(f, run->run_id) >= 0;
 }
 
-/* Returns the run's value of an option; NULL: it has none. `number`: memory for rate and seed, which the row key leaves
- * out. */
+/* Returns the run's value of an option; NULL: it has none. `number` is memory for rate and seed, which the row key
+ * lacks. */
 static const char *value_of(const struct run *run, const struct label *key, const char *name, char number[64]) {
     if (!strcmp(name, "lr"))
         format_double(run->lr, number, 64);
@@ -93,7 +94,7 @@ static bool is_on_record(const struct filter *f, const struct record_set *set, c
     return false;
 }
 
-/* Returns a recorded task with the same name but other options, or NULL. */
+/* Returns a recorded task with the same name but other options; NULL: there is none. */
 static const char *kin_of(const struct record_set *set, const char *asked) {
     const char *kin = NULL;
     size_t n = strcspn(asked, ":");
@@ -104,7 +105,7 @@ static const char *kin_of(const struct record_set *set, const char *asked) {
     return kin;
 }
 
-/* Refuses a task without a run, because a report of several tasks would silently lack it. */
+/* Refuses a task that has no run, because a report of several tasks would lack it without saying so. */
 enum status filter_check_tasks(const struct filter *f, const struct record_set *set, const char *out, struct error *e) {
     char name[RECORD_TEXT];
     for (const char *at = f->asked->task ? f->asked->task : ""; *(at += strspn(at, " "));) {
@@ -117,8 +118,8 @@ enum status filter_check_tasks(const struct filter *f, const struct record_set *
     return ST_OK;
 }
 
-/* Returns the flag that a user may have meant by a key that no run has, since task and profile are not options of a
- * run; NULL: there is none. */
+/* A filter by an option that no run has may mean a flag of the report: task and profile are no options of a run.
+ * Returns this flag; NULL: there is none. */
 static const char *flag_meant(const char *key) {
     return !strcmp(key, "task") ? "--task" : !strcmp(key, "profile") ? "--profile" : NULL;
 }

@@ -8,8 +8,8 @@
 #include "harness/rows/protocol.h"
 #include "harness/store/record_files.h"
 
-/* The user's choice of records, and how their rows are grouped into tables. NULL: all records, a table per task and
- * profile. The texts are borrowed. */
+/* How the user chooses records, and how their rows are grouped into tables. NULL: all records, with a table for each
+ * task and profile. The texts are borrowed. */
 struct report_filter {
     const char *task;    /* labels ("s5 s3-250") in the order of tables; a label without a fold: every fold */
     bool exact;          /* a label without a fold means only the task without a fold */

@@ -35,7 +35,8 @@ static enum status find_published(struct paper_cells *p, const struct published 
     return ST_OK;
 }
 
-/* Counts the settings (a task or one of its changes) that the plan has for a cell. */
+/* Counts the settings that the plan has for a cell: a task, and variants of it in which one option has another
+ * value. */
 static int count_settings(const struct paper_cells *p, const struct paper_spot *spots, int cell) {
     int n = 0;
     for (int i = 0; i < paper_count_spots(p); i++) {
@@ -49,7 +50,7 @@ static int count_settings(const struct paper_cells *p, const struct paper_spot *
     return n;
 }
 
-/* Adds the id to a blank-separated list. */
+/* Adds the id to a list with blanks between the ids. */
 static enum status add_id(char **list, const char *id, struct error *e) {
     size_t used = *list ? strlen(*list) : 0, size = used + strlen(id) + 2;
     char *longer = realloc(*list, size);
@@ -59,7 +60,7 @@ static enum status add_id(char **list, const char *id, struct error *e) {
     return ST_OK;
 }
 
-/* Counts a planned run and its record (NULL: it has none). */
+/* Counts a planned run in its cell, with its record (NULL: it has none). */
 static enum status count_run(struct paper_cell *cell, const struct setup *s, const struct run *run, struct error *e) {
     struct label key;
     cell->planned++;
@@ -82,24 +83,25 @@ static enum status count_run(struct paper_cell *cell, const struct setup *s, con
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
-/* The number of one setting of a cell: the task, or one of its changes. */
+/* The number of one setting of a cell: of the task, or of one of its variants. */
 struct number {
     int cell;
     const char *task;
-    struct validation by; /* validation of the chosen row */
+    struct validation by; /* the validation of the row that gave the number */
     struct length_estimate own;
 };
 
-/* Converts the plan's length to positions of test sequences: for images, whose length is their side, to pixels or
- * patches. 0: not possible. */
+/* Converts the plan's length to positions of test sequences. For images, the length is their side, and it is converted
+ * to pixels or patches. 0: not possible. */
 static int64_t positions_of(const struct task_shape *shape, int64_t length) {
     int64_t patch = shape->reading.patch > 1 ? shape->reading.patch : 1, side = length / patch;
     if (!shape->height) return length;
     return length % patch ? 0 : side * side;
 }
 
-/* Takes the row's number at the spot's length, or for all test sequences. If a setting has several rows (a grid of
- * decays), the best row counts: by its number if the protocol takes the best of the grid, else by validation. */
+/* Takes the row's number at the spot's length, or for all test sequences. A setting may have several rows (for example
+ * a grid of decays). Then the best row counts: by its number if the protocol takes the best of the grid, else by
+ * validation. */
 static enum status take_row(const struct paper_cells *p, struct number *number, const struct report_row *row,
                             const struct paper_spot *spot, bool first, struct error *e) {
     struct length_estimate own = {row->estimate, row->interval, row->estimate_cut, 0};
@@ -137,7 +139,7 @@ static enum status add_row(struct paper_cells *p, const struct paper_spot *spots
     return ST_OK;
 }
 
-/* Sets each cell's number to the mean over its settings, if all have a number. */
+/* Sets the number of each cell to the mean over its settings, if all of them have a number. */
 static void set_numbers(struct paper_cells *p, const struct number *numbers, int n) {
     for (int c = 0; c < p->n_rows * p->n_columns; c++) {
         struct paper_cell *cell = &p->cells[c];
@@ -174,7 +176,7 @@ static enum status compute(struct paper_cells *p, const struct paper_spot *spots
                 status = add_row(p, spots, &tables.list[i].rows[k], numbers, &n, e);
             }
         if (status == ST_OK) set_numbers(p, numbers, n);
-        p->facts.asked = NULL; /* the plan, not the user, has chosen the runs */
+        p->facts.asked = NULL; /* the plan has chosen the runs, not the user */
         report_tables_free(&tables);
     }
     free(numbers);
@@ -182,12 +184,12 @@ static enum status compute(struct paper_cells *p, const struct paper_spot *spots
     return status;
 }
 
-/* Adds each row's mean over the columns if the plan names the paper's number for it. */
+/* Adds each row's mean over the columns, if the plan says which number of the paper it is compared with. */
 static enum status add_overall(struct paper_cells *p, const struct published *published, const struct paper_spot *spots,
                                struct error *e) {
     const char *task = paper_setting(p, "overall", NULL), *row;
     struct published_value theirs;
-    if (!task || !p->whole) return ST_OK; /* the mean over some of the tasks is not comparable */
+    if (!task || !p->whole) return ST_OK; /* a mean over only some of the tasks cannot be compared */
     p->overall = calloc((size_t)p->n_rows + 1, sizeof *p->overall);
     if (!p->overall) return fail(e, ST_MEMORY, "no memory for a table");
     for (int r = 0; r < p->n_rows; r++) {
@@ -203,7 +205,7 @@ static enum status add_overall(struct paper_cells *p, const struct published *pu
 
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
-/* Returns the run's record, or NULL, and adds the number of its attempts that were set aside to *earlier. */
+/* Returns the run's record, or NULL. Adds to *earlier how many attempts at the run failed before and were set aside. */
 static const struct run *find_run(const struct record_set *set, const char *run_id, int *earlier) {
     const struct run *found = NULL;
     for (int i = 0; i < set->n; i++) {
@@ -248,7 +250,7 @@ static enum status fill(struct paper_cells *p, const struct published *published
                 facts_add_speed(&p->facts, &speed);
             }
         }
-        if (i >= p->plan.n_uses) continue; /* the same runs at a further length */
+        if (i >= p->plan.n_uses) continue; /* the same run is counted only at the first length */
         p->n_planned++;
         p->n_done += cell->done - before;
     }
@@ -266,8 +268,8 @@ enum status paper_cells_check(const struct request *request, const struct resolv
     return status;
 }
 
-/* Reads the paper's numbers. If they, or the mean that the plan asks for, are missing, the table has only our numbers,
- * and stderr says so. */
+/* Reads the paper's numbers. If they are missing, or the mean that the plan asks for is missing, the table has only our
+ * numbers, and stderr says so. */
 static void read_published(const struct paper_cells *p, const char *out, struct published *published) {
     struct error why;
     const char *task = paper_setting(p, "overall", NULL), *paper = paper_setting(p, "paper", NULL),
@@ -279,7 +281,7 @@ static void read_published(const struct paper_cells *p, const char *out, struct 
                 name, task, paper);
 }
 
-/* Makes the plan. Run ids depend on the data of tasks, so without the data the plan's runs cannot be found. */
+/* Makes the plan. Run ids depend on the data of tasks, so without the data the plan's runs could not be found. */
 static enum status make_plan(struct paper_cells *p, const char *out, struct error *e) {
     struct error why;
     enum status status = request_plan(&p->request, &p->plan, &p->resolved, &why);

@@ -58,7 +58,7 @@ enum status paper_find_number(const struct paper_cells *p, const struct publishe
     return ST_OK;
 }
 
-/* Names a task of the plan by its word, without the options if no other word has the same name. */
+/* Names a task of the plan by its word, without options if no other word has the same task name. */
 static void name_task(struct paper_cells *p, int word, char *text, size_t size) {
     char other[RECORD_TEXT];
     paper_word(p, word, text, size);
@@ -108,8 +108,8 @@ static bool has_whole_models(const struct paper_cells *p) {
     return !strncmp(keys, "model", 5) && (keys[5] == 0 || keys[5] == ' ');
 }
 
-/* Names the row of a run: the paper's name of its model, or the mixer, or `both`; then " key=value" of the other keys
- * of `rows`. */
+/* Names the row of a run: the paper's name of its model, or the mixer, or with `both` first the one and then the other.
+ * The other keys of `rows` follow as " key=value". */
 static enum status name_row(struct paper_cells *p, const struct published *published, const struct setup *s, int word,
                             bool both, char *text, size_t size, struct error *e) {
     struct published_value number;
@@ -142,7 +142,7 @@ static enum status name_row(struct paper_cells *p, const struct published *publi
 
 /* --- rows, columns and places -------------------------------------------------------------------------- */
 
-/* Returns the index of the text in a list, adding it if it is new; -1: no memory. */
+/* Returns the index of the text in a list. Adds the text if it is new. -1: no memory. */
 static int find_or_add(char (**list)[RECORD_TEXT], int *n, const char *text) {
     for (int i = 0; i < *n; i++)
         if (!strcmp((*list)[i], text)) return i;
@@ -161,7 +161,7 @@ int paper_count_spots(const struct paper_cells *p) {
     return p->plan.n_uses * p->n_lengths;
 }
 
-/* Finds row and column of a spot. `both`: the row's name has the mixer after the paper's name of the model. */
+/* Finds row and column of a spot. With `both`, the row's name has the mixer after the paper's name of the model. */
 static enum status place(struct paper_cells *p, const struct published *published, bool both, struct paper_spot *spot,
                          struct error *e) {
     char row[RECORD_TEXT], column[RECORD_TEXT];
@@ -177,7 +177,7 @@ static enum status place(struct paper_cells *p, const struct published *publishe
     return spot->row < 0 || spot->column < 0 ? fail(e, ST_MEMORY, "no memory for a table") : ST_OK;
 }
 
-/* Marks the rows that would have runs of several mixers in one cell, because the paper has one name for them. */
+/* Marks the rows that would have runs of several mixers in one cell, because the paper has the same name for them. */
 static enum status find_shared(const struct paper_cells *p, const struct paper_spot *spots, bool *shared, bool *any,
                                struct error *e) {
     const struct paper_spot **first = calloc((size_t)p->n_rows * (size_t)p->n_columns + 1, sizeof(struct paper_spot *));
@@ -195,7 +195,7 @@ static enum status find_shared(const struct paper_cells *p, const struct paper_s
     return status;
 }
 
-/* Places all spots, then again those in rows that several mixers share, under longer names. */
+/* Places all spots. Then places the spots in rows that several mixers share again, under longer names. */
 enum status paper_place(struct paper_cells *p, const struct published *published, struct paper_spot *spots,
                         struct error *e) {
     for (int i = 0; i < paper_count_spots(p); i++) {
@@ -219,8 +219,8 @@ struct paper_cell *paper_cell_at(const struct paper_cells *p, int row, int colum
 
 /* --- the plan's lines --------------------------------------------------------------------------------------------- */
 
-/* Checks a key of `rows` or `columns`: the task, an option of a task or model, a flag, or for rows the model. Rate and
- * seed are refused, because a cell's number is computed from all its rates and seeds. */
+/* Checks a key of `rows` or `columns`: it must be the task, an option of a task or model, a flag, or for rows the
+ * model. Rate and seed are refused, because a cell's number is computed from all its rates and seeds. */
 static enum status check_key(const struct paper_cells *p, const char *line, const char *key, struct error *e) {
     bool rows = !strcmp(line, "rows");
     const struct option *o = row_key_option(key);
@@ -253,7 +253,7 @@ static enum status read_lengths(struct paper_cells *p, const char *list, struct 
     }
 }
 
-/* Rows may have several keys, columns only one. */
+/* Rows may have several keys, columns have one. */
 enum status paper_read_table(struct paper_cells *p, struct error *e) {
     const char *columns = paper_setting(p, "columns", "task"), *lengths = paper_setting(p, "lengths", NULL);
     p->n_lengths = 1;

@@ -1,5 +1,5 @@
-/* paper_verdict.c - the verdict of a cell of a plan's table (paper_cells.h). Cells whose runs have another setting than
- * the paper's get no verdict. */
+/* paper_verdict.c - the verdict of a cell of a plan's table (paper_cells.h). A cell gets no verdict if the setting of
+ * its runs differs from the paper's. */
 #include "harness/rows/paper_cells.h"
 
 #include <math.h>
@@ -17,8 +17,8 @@ bool paper_cell_is_other(const struct paper_cell *c) {
     return c->other || c->differs;
 }
 
-/* Whether runs are missing: planned ones or, for a best of several runs, as many as the paper has per setting. More
- * runs can only raise a best. */
+/* Whether runs are missing: planned runs, or for a best of several runs as many as the paper has per setting. More runs
+ * can only raise a best. */
 static bool is_short(const struct paper_cell *c, bool best) {
     return c->done < c->planned || (best && c->done < c->published.n * c->settings);
 }
@@ -37,7 +37,7 @@ enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol 
     double half = published_half_width(&c->published) + c->published.rounding + 1e-9; /* 1e-9: rounding of doubles */
     bool below = high < c->published.value - half;
     bool above = low > c->published.value + half;
-    /* whether a higher number could change the verdict */
+    /* a higher number could change the verdict */
     bool may_rise = below || (!above && highest_low > c->published.value + half);
     bool missing = is_short(c, best);
     if (may_rise && (c->cut_off || c->any_cut_off)) return PAPER_CUT_OFF;
@@ -47,11 +47,12 @@ enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol 
 
 /* --- other settings ----------------------------------------------------------------------------------------------- */
 
-/* The runs of the table, and the own runs (setting.h) for the paper. */
+/* What is compared: the plan's runs, and the runs that the built-in plans have for the paper's table ("own runs",
+ * setting.h). */
 struct comparison {
     const struct paper_cells *p;
     const struct paper_spot *spots;
-    struct own_run *uses; /* for the first `plan.n_uses` spots */
+    struct own_run *uses; /* the runs of the first `plan.n_uses` spots */
     const struct own_runs *own;
 };
 
@@ -67,8 +68,8 @@ static bool cell_has(const struct comparison *c, const struct paper_spot *cell, 
     return false;
 }
 
-/* Finds the own run with the setting of use number i. NULL: there is none, or the cell lacks another setting of the
- * same group, since a mean over a task and its changes needs all of them. */
+/* Finds the own run with the setting of use number i. NULL: there is none; or the cell lacks another setting of the
+ * same group, which a mean over a task and its variants needs. */
 static const struct own_run *find_own(const struct comparison *c, int i) {
     for (int k = 0; k < c->own->n; k++) {
         const struct own_run *own = &c->own->list[k];
@@ -80,8 +81,8 @@ static const struct own_run *find_own(const struct comparison *c, int i) {
     return NULL;
 }
 
-/* Marks the cells whose runs are not in the paper's table, and cells for which the built-in plan names a difference
- * that this plan does not name. */
+/* Marks the cells whose runs are not in the paper's table. Also marks cells for which the built-in plan names a
+ * difference that this plan does not name. */
 static enum status mark_runs(struct paper_cells *p, const struct paper_spot *spots, const struct own_runs *own,
                              struct error *e) {
     int n = p->plan.n_uses;

@@ -1,4 +1,4 @@
-/* protocol.h - protocols: how a row's number is computed from its runs (docs/papers.md, README.md). */
+/* protocol.h - a protocol is how a row's number is computed from its runs (docs/papers.md, README.md). */
 #ifndef LRNN_HARNESS_ROWS_PROTOCOL_H
 #define LRNN_HARNESS_ROWS_PROTOCOL_H
 
@@ -9,10 +9,11 @@
 
 /* In the order of PROTOCOL_NAMES. */
 enum report_protocol {
-    PROTOCOL_VAL_MEAN, /* mean over the seeds of the rate that validation chose, with the interval rule of stats.h */
+    /* mean over the seeds at the rate that validation chose, with the interval of stats_interval */
+    PROTOCOL_VAL_MEAN,
     PROTOCOL_BEST_OF_GRID, /* the largest value over all rates and seeds */
-    PROTOCOL_MEAN_CI90,    /* as val-mean, with a t-interval of 90 % from two seeds on (pLSTM) */
-    PROTOCOL_IQM           /* interquartile mean over the chosen rate's seeds, with a bootstrap interval (rliable) */
+    PROTOCOL_MEAN_CI90,    /* like val-mean, with a 90 % t-interval from two seeds on (pLSTM) */
+    PROTOCOL_IQM /* interquartile mean over the seeds at the chosen rate, with a bootstrap interval (rliable) */
 };
 
 #define PROTOCOL_NAMES "val-mean best-of-grid mean-ci90 iqm" /* choices of an option */
@@ -20,21 +21,23 @@ enum report_protocol {
 struct protocol {
     const char *name;
     const char *heading;  /* heading of the column next to the number */
-    const char *phrase;   /* explains the number of a row over several tasks */
+    const char *phrase;   /* explains the number in a row over several tasks */
     const char *sentence; /* explains the number; "%s" is the metric */
     double level;         /* coverage of the interval; 0: it has none */
     int least;            /* least number of seeds for an interval */
 };
 
-/* Finds a protocol by name; ST_USAGE suggests the nearest. */
+/* Finds a protocol by name. ST_USAGE: there is none; the message suggests the nearest. */
 enum status protocol_find(const char *name, enum report_protocol *p, struct error *e);
 
 const struct protocol *protocol_of(enum report_protocol p);
 
-/* ST_USAGE: `confirm` > 0, by which some seeds choose and others are reported, with the protocol best-of-grid. */
+/* ST_USAGE: `confirm` > 0 with the protocol best-of-grid. (`confirm` makes some seeds choose the rate and reports the
+ * others.) */
 enum status protocol_check_confirm(enum report_protocol p, int64_t confirm, struct error *e);
 
-/* Returns the protocol's number and its interval, from the test values at the chosen rate and the best of the grid. */
+/* Returns the protocol's number and its interval. `value` has the test values at the chosen rate, and `best` is the
+ * best of the grid. */
 double protocol_estimate(enum report_protocol p, const double *value, int n, double best, struct interval *interval);
 
 #endif

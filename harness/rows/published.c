@@ -35,7 +35,7 @@ static bool flags_include(const struct label *flags, const struct label *wanted)
     return true;
 }
 
-/* Returns the number of options and flags in the published model "name:a=1,b=2@flag=3" if the mixer has them all; else
+/* Returns how many options and flags the published model "name:a=1,b=2@flag=3" has, if the mixer has them all; else
  * -1. */
 static int count_matches(const char *text, const struct label *mixer, const struct label *flags) {
     struct label wanted, more;
@@ -52,7 +52,7 @@ bool published_model_fits(const char *text, const struct label *mixer, const str
     return count_matches(text, mixer, flags) >= 0;
 }
 
-/* Papers print accuracies with at least two decimals; the file may have "1" for 1.00. */
+/* Papers print accuracies with at least two decimals, but the file may have "1" for 1.00. */
 #define LEAST_DECIMALS 2
 
 static struct published_value value_at(const struct published *p, int i) {
@@ -124,8 +124,9 @@ bool published_data_fits(const struct run *run) {
     return !known || dataset_is_whole(run->task, run->n_train + run->n_val + run->n_test);
 }
 
-/* "parity:max_length=12,n_test=4096" -> "parity:max_length=12". A run with another number of test examples still finds
- * the paper's number; setting.h says that the setting differs. */
+/* Removes the numbers of validation and test examples from a task's label: "parity:max_length=12,n_test=4096" becomes
+ * "parity:max_length=12". So a run with another number of test examples still finds the paper's number; setting.h then
+ * says that the setting differs. */
 static void name_without_counts(const char *task, char *name, size_t size) {
     struct label label;
     snprintf(name, size, "%s", task);

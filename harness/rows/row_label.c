@@ -61,13 +61,14 @@ static void append(struct row_name *row, const char *key) {
     snprintf(row->text + used, row->size - used, " %s=%s", key, row_key_value(row->key, key));
 }
 
-/* Whether the key is a choice of the user (not OPT_AUTO) and not the mixer's, which is in the mixer's label. */
+/* Whether the user chooses the key (it has no OPT_AUTO) and it is not an option of the mixer, whose label already has
+ * it. */
 static bool is_chosen(const char *key) {
     const struct option *o = row_key_flag(key);
     return o ? !(o->flags & OPT_AUTO) : strncmp(key, "task.", 5) == 0;
 }
 
-/* Shows a key in all rows if any two rows differ in it. */
+/* Shows a key in all rows if at least two rows differ in it. */
 static void show_everywhere(struct row_name *rows, int n, const char *key) {
     bool any = false;
     for (int i = 1; i < n && !any; i++) any = differ(&rows[0], &rows[i], key);
@@ -75,7 +76,8 @@ static void show_everywhere(struct row_name *rows, int n, const char *key) {
         if (label_get(rows[i].key, key)) append(&rows[i], key);
 }
 
-/* Shows a key only in rows that otherwise have equal texts. Texts are changed after all rows have been compared. */
+/* Shows a key only in rows that would otherwise have equal texts. No text changes before all rows have been
+ * compared. */
 static void show_where_needed(struct row_name *rows, int n, const char *key) {
     for (int i = 0; i < n; i++) {
         bool needed = false;

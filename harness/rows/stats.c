@@ -1,5 +1,5 @@
-/* stats.c - see stats.h. Quantiles are found by bisection on the distribution. This takes microseconds, needs no tables
- * or fitted coefficients, and is as exact as the distribution function. */
+/* stats.c - see stats.h. Quantiles are found by bisection on the distribution function. This takes microseconds, needs
+ * no tables or fitted coefficients, and is as exact as the distribution function. */
 #include "harness/rows/stats.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ double stats_sd(const double *x, int n) {
     return n < 2 ? NAN : sqrt(sum / (n - 1));
 }
 
-/* Finds the ranks [*first, *first + *ties) of x[i] in the sorted sample. */
+/* Finds the ranks of x[i] in the sorted sample: from *first to *first + *ties - 1. */
 static void rank_of(const double *x, int n, int i, int *first, int *ties) {
     *first = *ties = 0;
     for (int j = 0; j < n; j++) {
@@ -39,7 +39,7 @@ static void rank_of(const double *x, int n, int i, int *first, int *ties) {
     }
 }
 
-/* Returns the k-th smallest, k = 0..n-1; nan if there is none. It counts instead of sorting, so the sample stays
+/* Returns the k-th smallest value, k = 0..n-1; nan if there is none. It counts instead of sorting, so the sample stays
  * unchanged. */
 static double order_statistic(const double *x, int n, int k) {
     for (int i = 0; i < n; i++) {
@@ -69,15 +69,15 @@ double stats_iqm(const double *x, int n) {
         int first, ties;
         rank_of(x, n, i, &first, &ties);
         int from = first > cut ? first : cut, to = first + ties < n - cut ? first + ties : n - cut;
-        if (to > from) sum += x[i] * (to - from) / ties; /* tied values share their ranks equally */
+        if (to > from) sum += x[i] * (to - from) / ties; /* equal values share their ranks equally */
     }
     return sum / (n - 2 * cut);
 }
 
 /* --- series ------------------------------------------------------------------------------------------------------- */
 
-/* Returns the distance of the medians of the five values before x[i] and the five values from x[i] on; 0: the two
- * groups overlap. */
+/* Returns how far the median of the five values before x[i] is from the median of the five values from x[i] on; 0 if
+ * the two groups overlap. */
 static double step_at(const double *x, int i) {
     const double *before = x + i - STATS_STEP, *after = x + i;
     bool up = true, down = true;
@@ -105,7 +105,7 @@ int stats_steps(const double *x, int n, int *at) {
 
 /* --- distributions ------------------------------------------------------------------------------------------------ */
 
-/* Continued fraction of the incomplete beta function (DLMF 8.17.22), evaluated by Lentz's method. */
+/* Computes the continued fraction of the incomplete beta function (DLMF 8.17.22) by Lentz's method. */
 static double beta_fraction(double a, double b, double x) {
     const double tiny = 1e-300;
     double c = 1, d = 1 - (a + b) * x / (a + 1);
@@ -130,7 +130,7 @@ static double beta_fraction(double a, double b, double x) {
     return value;
 }
 
-/* The fraction converges fast left of the mean; right of it I_x(a,b) = 1 - I_{1-x}(b,a) is used. */
+/* Left of the mean the fraction converges fast. Right of it, I_x(a,b) = 1 - I_{1-x}(b,a) is used. */
 double stats_beta(double a, double b, double x) {
     if (x <= 0) return 0;
     if (x >= 1) return 1;
@@ -155,7 +155,7 @@ double stats_normal(double z) {
     return 0.5 * erfc(-z / sqrt(2.0));
 }
 
-/* The lower tail keeps its relative precision, so the upper one is computed from it. */
+/* Only the lower tail keeps its relative precision, so the upper tail is computed from the lower one. */
 double stats_normal_quantile(double p) {
     if (p > 0.5) return -stats_normal_quantile(1 - p);
     double low = -40, high = 0;
@@ -169,14 +169,15 @@ double stats_normal_quantile(double p) {
     }
 }
 
-/* T^2 / (df + T^2) is Beta(1/2, df/2), and P(|T| < t) = 2 p - 1. */
+/* T^2 / (df + T^2) has the distribution Beta(1/2, df/2), and P(|T| < t) = 2 p - 1. */
 double stats_t_quantile(double p, double df) {
     if (p < 0.5) return -stats_t_quantile(1 - p, df);
     double y = stats_beta_quantile(0.5, 0.5 * df, 2 * p - 1);
     return sqrt(df * y / (1 - y));
 }
 
-/* Integral of z n phi(z) Phi(z)^(n-1); the trapezoid rule is as exact as rounding on such a smooth, vanishing tail. */
+/* Integrates z n phi(z) Phi(z)^(n-1). The function is smooth and its tails vanish, so the trapezoid rule is as exact as
+ * rounding. */
 double stats_normal_max_mean(int n) {
     const double step = 1.0 / 64;
     const int end = 12 * 64;
@@ -207,7 +208,7 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Means of the resamples, in ascending order. */
+/* Computes the means of the resamples, in ascending order. */
 static void resample_means(const double *x, int n, double means[RESAMPLES]) {
     for (int k = 0; k < RESAMPLES; k++) {
         struct rng r = rng_at(BOOTSTRAP_SEED, STREAM_BOOTSTRAP, (uint64_t)k);
@@ -218,7 +219,8 @@ static void resample_means(const double *x, int n, double means[RESAMPLES]) {
     qsort(means, RESAMPLES, sizeof means[0], compare_doubles);
 }
 
-/* Returns the normal quantile of the share of resampled means below the sample's mean; ties count half. */
+/* Returns the normal quantile of the share of resampled means that are below the sample's mean; equal means count
+ * half. */
 static double bias_correction(const double means[RESAMPLES], double mean) {
     double below = 0;
     for (int k = 0; k < RESAMPLES; k++) below += 0.5 * (means[k] < mean) + 0.5 * (means[k] <= mean);
@@ -237,7 +239,7 @@ static double acceleration(const double *x, int n, double mean) {
     return squares > 0 ? cubes / (6 * squares * sqrt(squares)) : 0;
 }
 
-/* Returns the end of a BCa interval: the quantile Phi(z0 + (z0 + z) / (1 - a (z0 + z))) of the resampled means (Efron
+/* Returns one end of a BCa interval: the quantile Phi(z0 + (z0 + z) / (1 - a (z0 + z))) of the resampled means (Efron
  * 1987). */
 static double bca_end(const double means[RESAMPLES], double z0, double a, double z) {
     double shifted = z0 + z, p;
@@ -259,7 +261,7 @@ struct interval stats_bca_interval(const double *x, int n, double level) {
         low = fmin(low, x[i]);
         high = fmax(high, x[i]);
     }
-    if (low < high) { /* equal values: rounding must not give a width */
+    if (low < high) { /* for equal values, rounding must not make the interval wider than 0 */
         double mean = stats_mean(x, n);
         resample_means(x, n, means);
         double z0 = bias_correction(means, mean), a = acceleration(x, n, mean);
@@ -317,7 +319,8 @@ struct interval stats_interval(const double *x, int n, double level, double mini
     return i;
 }
 
-/* The ends solve P(X >= k | low) = P(X <= k | high) = (1 - level) / 2; binomial tails are incomplete beta functions. */
+/* The ends solve P(X >= k | low) = P(X <= k | high) = (1 - level) / 2. Tails of the binomial distribution are
+ * incomplete beta functions. */
 struct interval stats_rate_interval(int k, int n, double level) {
     if (n < 1 || k < 0 || k > n) return no_interval(level);
     double tail = 0.5 * (1 - level);

@@ -11,7 +11,7 @@ static bool is_point(const struct eval_point *p, const char *by) {
     return p->split == SPLIT_TEST && strcmp(p->difficulty, by) == 0;
 }
 
-/* Inserts a length in order unless it is there; *more: there was no room. */
+/* Inserts a length in order, unless it is there already. *more becomes true if there is no room. */
 static void add_length(struct test_lengths *l, int64_t length, bool *more) {
     int at = l->n;
     for (int i = 0; i < l->n; i++)
@@ -41,7 +41,7 @@ struct test_lengths test_lengths_of(const struct report_table *t, const char *by
     return l;
 }
 
-/* Returns a run's accuracy over the lengths from first to last; NAN: nothing was recorded. */
+/* Returns a run's accuracy over the lengths from first to last; NAN if nothing was recorded for them. */
 static double accuracy_within(const struct run_record *r, const char *by, int64_t first, int64_t last,
                               int64_t *measured) {
     double n = 0, right = 0;
@@ -75,7 +75,7 @@ struct lengths_mean lengths_mean(const struct report_row *row, const char *by, i
 
 /* --- bins --------------------------------------------------------------------------------------------------------- */
 
-/* Ends the current bin and begins a new one at that length. */
+/* Ends the current bin and begins a new one at this length. */
 static void begin_bin(struct length_bins *b, int64_t first, int64_t longest) {
     if (b->n) b->last[b->n - 1] = first - 1;
     b->first[b->n] = first;
@@ -128,7 +128,7 @@ struct length_bins length_bins_of(const struct report_table *t, const char *by, 
             i++;
             continue;
         }
-        i = i + 1 < b.n ? i : i - 1; /* the last bin joins the previous one */
+        i = i + 1 < b.n ? i : i - 1; /* the last bin is joined with the one before it */
         join_bins(&b, i);
         b.n_measured[i] = fewest_of(t, &b, i);
     }

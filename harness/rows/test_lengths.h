@@ -1,5 +1,5 @@
-/* test_lengths.h - accuracy by the length of the test sequences, or by position in them: `by` is EVAL_BY_LENGTH or
- * EVAL_BY_POSITION (record.h), and "length" below means either. */
+/* test_lengths.h - accuracy by the length of the test sequences, or by the position in them. `by` is EVAL_BY_LENGTH or
+ * EVAL_BY_POSITION (record.h). "Length" below means a length or a position. */
 #ifndef LRNN_HARNESS_ROWS_TEST_LENGTHS_H
 #define LRNN_HARNESS_ROWS_TEST_LENGTHS_H
 
@@ -7,49 +7,52 @@
 
 #define TEST_LENGTHS_FEW 8
 
-/* The lengths of a table's test sequences. Up to TEST_LENGTHS_FEW lengths are shown separately. If there are more,
- * neighbouring lengths share a number, so that it has some dozens of sequences. */
+/* The lengths of a table's test sequences. Up to TEST_LENGTHS_FEW lengths are shown one by one. If there are more,
+ * neighbouring lengths share a number, so that each number is of some dozens of sequences. */
 struct test_lengths {
     int64_t shortest, longest; /* both 0: nothing was recorded by length */
     int64_t each[TEST_LENGTHS_FEW];
-    int n; /* lengths in `each`, ascending; 0: more than fit */
+    int n; /* number of lengths in `each`, which ascend; 0: there are more than fit */
 };
 
 struct test_lengths test_lengths_of(const struct report_table *t, const char *by);
 
-/* A row's accuracy on test sequences with lengths from first to last: within a run all scored positions have equal
- * weight, then the mean over the seeds that have such sequences. A run that did not end well counts as chance. */
+/* A row's accuracy on test sequences with lengths from first to last. Within a run, all scored positions have equal
+ * weight; the value is the mean over the seeds that have such sequences. A run that did not end well counts as
+ * chance. */
 struct lengths_mean {
     double value;       /* NAN: no seed has such sequences */
-    int n;              /* seeds in the mean */
-    int64_t n_measured; /* fewest sequences, or scored positions, of any seed; -1: no run ended well */
-    /* Wilson's 95 % interval of a rate `value` among n_measured. It shows the variation of the test set, not of seeds.
-     * It is wide, because the positions of a sequence vary less than independent sequences. */
+    int n;              /* number of seeds in the mean */
+    int64_t n_measured; /* of all seeds, the fewest sequences or scored positions; -1: no run ended well */
+    /* Wilson's 95 % interval of a rate `value` among n_measured. It shows the variation that comes from the test set,
+     * not from seeds. It is wider than necessary, because the positions of a sequence vary less than independent
+     * sequences. */
     struct interval interval;
 };
 struct lengths_mean lengths_mean(const struct report_row *row, const char *by, int64_t first, int64_t last);
 
-/* Bins of lengths, or positions, from first[i] to last[i], that share a number. A few lengths have a bin each.
- * Otherwise bins are divided at the powers of two and half-way between them, or for a figure (`fine`) at the multiples
- * of 8 or of the smallest power of two that gives at most LENGTH_BINS_MOST bins. If some row has fewer than
- * LENGTHS_LEAST sequences in a bin, neighbouring bins are joined, because the accuracy of one sequence is 0 or 1. */
+/* Bins of lengths: bin i has the lengths from first[i] to last[i], which share a number. A few lengths have a bin each.
+ * Otherwise bins are divided at the powers of two and half-way between them. For a figure (`fine`), they are divided at
+ * the multiples of 8, or of the smallest power of two that gives at most LENGTH_BINS_MOST bins. If some row has fewer
+ * than LENGTHS_LEAST sequences in a bin, neighbouring bins are joined, because the accuracy of one sequence is 0 or
+ * 1. */
 #define LENGTH_BINS_MOST 256
 #define LENGTHS_LEAST    10
 struct length_bins {
     const char *by;
     int64_t first[LENGTH_BINS_MOST], last[LENGTH_BINS_MOST];
-    int64_t n_measured[LENGTH_BINS_MOST]; /* fewest sequences of any row that has some */
+    int64_t n_measured[LENGTH_BINS_MOST]; /* the fewest sequences of all rows that have some */
     int n;
 };
 struct length_bins length_bins_of(const struct report_table *t, const char *by, bool fine);
 
-/* The protocol's number for a row's accuracies on test sequences of one length, at the row's chosen rate, over the runs
- * that have such sequences. A run that did not end well counts as chance. ST_MEMORY. */
+/* The protocol's number for a row, from the accuracies of its runs at the chosen rate on test sequences of one length.
+ * Runs without such sequences are left out. A run that did not end well counts as chance. ST_MEMORY. */
 struct length_estimate {
     double value; /* NAN: no run has such sequences */
     struct interval interval;
     bool cut;    /* a run that gives the value was cut off */
-    int without; /* runs that would count but have no such sequences */
+    int without; /* number of runs left out because they have no such sequences */
 };
 enum status length_estimate(const struct report_row *row, enum report_protocol protocol, int64_t length,
                             struct length_estimate *estimate, struct error *e);

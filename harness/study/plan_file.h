@@ -4,25 +4,25 @@
  * Lines are key=value. A line that begins with a blank continues the value of the line before it. '#' begins a comment
  * line, in which a plan names its sources. The keys are
  *   title link                         text for people
- *   paper source                       the paper's arXiv id, and its table as named in results/published.csv; its numbers
- *                                      are compared with ours
+ *   paper source                       the paper's arXiv id, and its table as named in results/published.csv: ours are
+ *                                      compared with its numbers
  *   table                              "ours" means that the table is not in the paper; runs with a setting that the
  *                                      paper's table lacks get no verdict (harness/rows/setting.h)
- *   base                               another plan, by name or by a path relative to this plan's folder. Its lines apply
- *                                      to keys that this plan does not set. epochs here replace steps there, and steps
- *                                      replace epochs. title, link, note and expect are not taken over
+ *   base                               another plan, by name or by a path relative to this plan's folder. Its lines
+ *                                      apply to keys that this plan does not set. epochs here replace steps there, and
+ *                                      steps replace epochs. title, link, note and expect are not taken over
  *   profile                            the profile to use unless the command line names one
  *   tasks models lr seeds variants     like the words and flags of `lrnn sweep`
  *   rows columns lengths overall       the layout of the paper's table: harness/rows/paper_cells.h
  *   protocol                           how the paper computes a number from its runs
  *   note                               text below the table: our choices where the paper leaves something open
- *   differs differs.MODEL              how the plan's runs differ from the paper's, for all runs or for a model's runs
- *   measure                            "accuracy", or "speed": then nothing is trained, and for each number of the table
- *                                      the training step is timed
+ *   differs differs.MODEL              how the plan's runs differ from the paper's, for all runs or for one model's
+ *   measure                            "accuracy", or "speed": then nothing is trained, and the training step is timed
+ *                                      for each number of the table
  *   task.KEY model.KEY                 values of an option, for each task or model that has it
  *   any flag of a run                  one value or several
- *   expect FIGURE >= BOUND             what `lrnn gate` expects of the plan's runs (harness/gate/expect.h); the line has
- *                                      no '=' after its key
+ *   expect FIGURE >= BOUND             what `lrnn gate` expects of the plan's runs (harness/gate/expect.h); the line
+ *                                      has no '=' after its key
  * A key after "PROFILE." applies only under that profile, and overrules the plain key. PROFILE.epochs also overrules
  * plain steps, and PROFILE.steps plain epochs. */
 #ifndef LRNN_HARNESS_STUDY_PLAN_FILE_H
