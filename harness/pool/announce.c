@@ -15,9 +15,9 @@
 #include "harness/store/shell.h"
 #include "kernels/lib/gemm.h"
 
-#define GEMM_SHARE 0.6 /* share of a GEMM's rate that a training step usually reaches */
+#define GEMM_SHARE 0.6 /* the share of a matrix product's rate that a training step usually reaches */
 
-/* Measures the GFLOP/s of one core by a short GEMM, precise enough to tell minutes, hours or days. */
+/* Measures the GFLOP/s of one core by a short matrix product. This suffices to tell minutes, hours and days apart. */
 static double gemm_rate(void) {
     enum { N = 512 };
     real *m = calloc(3 * N * N, sizeof *m);
@@ -33,8 +33,8 @@ static double gemm_rate(void) {
     return 2e-9 * N * N * N / best;
 }
 
-/* Estimates the bytes that a run leaves on disk: its record and CSV rows, which have a fixed part and a part per point
- * of the curve, and its weights. */
+/* Estimates how many bytes a run leaves on disk: its record and CSV rows, which have a fixed part and a part for each
+ * point of the curve, and its weights. */
 static double bytes_of(const struct setup *s) {
     enum { RECORD_BYTES = 4300 + 2300, POINT_BYTES = 120 + 170 };
     int64_t evaluations = s->shapes.steps / s->shapes.eval_every + 1;
@@ -44,20 +44,20 @@ static double bytes_of(const struct setup *s) {
     return RECORD_BYTES + POINT_BYTES * points + kept * weights;
 }
 
-/* Chooses a unit for a time and divides *seconds by it. */
+/* Chooses a unit for a time, and divides *seconds by it. */
 static const char *time_unit(double *seconds) {
     const char *unit = *seconds < 90 ? "seconds" : *seconds < 5400 ? "minutes" : *seconds < 129600 ? "hours" : "days";
     *seconds /= *seconds < 90 ? 1 : *seconds < 5400 ? 60 : *seconds < 129600 ? 3600 : 86400;
     return unit;
 }
 
-/* Whether the run needs more memory than this machine has. Memory of devices is not checked. */
+/* Whether the run needs more memory than this machine has. The memory of devices is not checked. */
 static bool is_too_large(const struct setup *s) {
     size_t machine = machine_memory_bytes();
     return !strcmp(s->spec.config.device, "cpu") && machine && s->estimate.memory > machine;
 }
 
-/* Warns of runs that are to be done but do not fit into memory. */
+/* Warns of planned runs that do not fit into memory. */
 static void warn_of_memory(const struct plan *plan, bool retry) {
     const struct setup *first = NULL;
     int n = 0;
@@ -77,25 +77,25 @@ static void warn_of_memory(const struct plan *plan, bool retry) {
 
 /* --- how long it takes -------------------------------------------------------------------------------------------- */
 
-/* Steps are timed if the GEMM's rate predicts more than this many seconds for all runs. */
+/* Steps are timed only if the rate of matrix products predicts more than this many seconds for all runs. */
 #define WORTH_TIMING_S 20.0
 #define TIMING_S       2.0 /* limit for all timings together */
 #define START_S        0.1 /* cost of starting a run: process and trainer */
 #define TIMED_STEPS    10
 #define LAUNCHES_S     1e-3 /* launch time of a small net's step on a device */
-#define USUAL_SLOWNESS 2.5  /* factor for steps that were not timed, besides GEMM_SHARE */
+#define USUAL_SLOWNESS 2.5  /* how much slower than predicted a step usually is, if it was not timed */
 
 static bool is_on_device(const struct setup *s) {
     return strcmp(s->spec.config.device, "cpu") != 0;
 }
 
-/* Predicts the seconds of a step from a GEMM's rate; on a device at least the time of its launches. */
+/* Predicts the seconds of a step from the rate of matrix products; on a device, at least the time of its launches. */
 static double guess_step(const struct setup *s, double flops_per_s) {
     double products = s->estimate.flops / (double)s->shapes.steps / flops_per_s;
     return is_on_device(s) ? fmax(products, LAUNCHES_S) : products;
 }
 
-/* Work of validation and test relative to training. A forward pass counts as a third of a step. */
+/* Returns the work of validation and test relative to training. A forward pass counts as a third of a step. */
 static double share_of_evaluation(const struct setup *s) {
     const struct task_shape *t = &s->spec.task.shape;
     double looks = floor((double)s->shapes.steps / (double)s->shapes.eval_every) + 1;
@@ -103,14 +103,14 @@ static double share_of_evaluation(const struct setup *s) {
     return examples / 3 / ((double)s->shapes.steps * (double)s->spec.config.batch);
 }
 
-/* A row (runs that differ only in rate and seed), and how many times slower its steps are than guess_step says. */
+/* A row (runs that differ only in rate and seed), and how many times slower its steps are than guess_step predicts. */
 struct timed {
     char row[RUN_ID_HEX];
     double slowness;
 };
 
-/* Times steps of one run per row until TIMING_S have passed. *usual becomes the mean slowness. Returns the number of
- * timed rows, at most n. */
+/* Times steps of one run in each row, until TIMING_S have passed. *usual becomes the mean slowness. Returns the number
+ * of timed rows, which is at most n. */
 static int time_steps(struct setup *const *to_do, int n, double flops_per_s, struct timed *timed, double *usual) {
     double began = time_now_s(), sum = 0;
     int n_timed = 0;
@@ -136,8 +136,8 @@ static int time_steps(struct setup *const *to_do, int n, double flops_per_s, str
     return n_timed;
 }
 
-/* Estimates the time of all runs one after another, each at most its time limit. *measured: steps of at least one run
- * were timed. */
+/* Estimates the time of all runs one after another; no run takes longer than its time limit. *measured: steps of at
+ * least one run were timed. */
 static double total_seconds(const struct announced *a, struct setup **to_do, int n, bool *measured) {
     const double flops_per_s = GEMM_SHARE * gemm_rate() * 1e9;
     struct timed *timed = calloc((size_t)n + 1, sizeof *timed);
@@ -158,7 +158,7 @@ static double total_seconds(const struct announced *a, struct setup **to_do, int
     return total;
 }
 
-/* "about 12.3 minutes by steps timed here, less with early stopping" */
+/* Prints such as "about 12.3 minutes by steps timed here, less with early stopping". */
 static void print_time(const struct announced *a, struct setup **to_do, int n) {
     struct error why;
     bool measured, limited = a->limit_s > 0 || a->resolved->config.budget > 0;
@@ -168,7 +168,7 @@ static void print_time(const struct announced *a, struct setup **to_do, int n) {
         return;
     }
     double seconds = total_seconds(a, to_do, n, &measured);
-    /* how much members of a population slow each other down is not known */
+    /* for a population, it is not known how much its members slow each other down */
     int jobs = a->most_at_a_time < n ? a->most_at_a_time : n;
     seconds /= device && a->shares < n ? a->shares : jobs;
     const char *of = measured ? "steps timed here" : "the rate of a product here";
@@ -186,7 +186,8 @@ static int by_seed(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Prints ", seeds 1 to 3", because --seeds 3 could be read as seed 3; for a list with gaps ", seeds from 2 to 9". */
+/* Prints ", seeds 1 to 3", because --seeds 3 could be read as seed 3. For a list with gaps it prints ", seeds from 2 to
+ * 9". */
 static void print_seeds(const struct plan *plan) {
     struct setup **sorted = calloc((size_t)plan->n, sizeof(struct setup *));
     int64_t n = 1;
@@ -202,10 +203,10 @@ static void print_seeds(const struct plan *plan) {
         fprintf(stderr, ", seeds %s%" PRId64 " to %" PRId64, n == last - first + 1 ? "" : "from ", first, last);
 }
 
-/* Prints "s3 and others, profile quick: 8 runs (2 of them custom)". */
+/* Prints such as "s3 and others, profile quick: 8 runs (2 of them custom)". */
 static void print_what(const struct announced *a) {
     const struct plan *plan = a->plan;
-    int other = 0; /* runs that the profile does not make; their records say custom */
+    int other = 0; /* number of runs that the profile does not have; their records say custom */
     for (int i = 0; i < plan->n; i++) other += strcmp(plan->setups[i]->spec.config.profile, a->resolved->profile) != 0;
     fprintf(stderr, "%s%s, profile %s: %d run%s", a->name ? a->name : plan->setups[0]->spec.task.name,
             !a->name && plan_has_several_tasks(plan) ? " and others" : "",
@@ -219,7 +220,7 @@ void announce_runs(const struct announced *a) {
     double bytes = 0;
     int n = 0;
     for (int i = 0; i < plan->n; i++) {
-        if (!to_do) return; /* no memory: skip the announcement */
+        if (!to_do) return; /* without memory for the list, nothing is announced */
         if (reuse_is_there(plan->setups[i], a->retry)) continue;
         bytes += bytes_of(plan->setups[i]);
         to_do[n++] = plan->setups[i];
@@ -272,8 +273,8 @@ void announce_speeds(const struct plan *plan, const char *name, const char *prof
 
 /* --- at the end --------------------------------------------------------------------------------------------------- */
 
-/* Returns the words with which `lrnn report` prints the plan's table: " --paper s5 --profile quick --where 'seeds=3
- * lr=0.01'". NULL: no words can, or no memory. The caller frees the text. */
+/* Returns the words with which `lrnn report` prints the plan's table, such as " --paper s5 --profile quick --where
+ * 'seeds=3 lr=0.01'". NULL: no words do, or there is no memory. The caller frees the text. */
 static char *paper_words(const struct ended *s) {
     struct printed where = {0}, words = {0};
     struct label call;
@@ -298,8 +299,8 @@ static char *paper_words(const struct ended *s) {
     return words.text;
 }
 
-/* Says which command prints the table again. If `lrnn report` cannot take all flags of the plan, it is the command for
- * all tables. */
+/* Says which command prints the table again. If `lrnn report` cannot repeat all flags of the plan, it is the command
+ * for all tables. */
 static void tell_again(const struct ended *s, const char *out) {
     char *paper = s->plan_table ? paper_words(s) : NULL;
     fprintf(stderr, "%s: %s report --out %s%s", paper || !s->plan_table ? "again" : "all tables", shell_program(), out,

@@ -5,15 +5,16 @@
 
 #include "harness/study/request.h"
 
-/* The runs to announce. Runs that have a record cost nothing, except failed ones with `retry`. No run takes longer than
- * its time limit (speed.h). */
+/* The runs to announce. Runs that have a record cost nothing, except failed ones if `retry` is set. No run takes longer
+ * than its time limit (speed.h). */
 struct announced {
     const struct plan *plan;
     const struct resolved *resolved;
     const char *name; /* name of their plan; NULL: the task names them */
     bool retry;
     int most_at_a_time;
-    double limit_s; /* limit_s: time for all runs, 0: none; shares: processes that share it */
+    /* limit_s: time for all runs together, 0: no limit; shares: number of processes that share this time */
+    double limit_s;
     int shares;
 };
 void announce_runs(const struct announced *a);
@@ -29,11 +30,11 @@ struct ended {
     const struct request *request;
     const struct resolved *resolved;
     const char *out;
-    const char *protocol; /* protocol that the user chose for the table; NULL: none */
-    int64_t confirm;      /* the table reports only this number of confirming seeds; 0: all seeds */
-    const char *task;     /* task of these seeds, as others may have too few; NULL: several, or confirm is 0 */
-    bool plan_table;      /* the printed table is a plan's, as from `lrnn report --paper` */
-    bool plots, no_plots; /* figures were drawn; figures are not wanted */
+    const char *protocol; /* the protocol that the user chose for the table; NULL: none */
+    int64_t confirm;      /* number of seeds that the table reports, all of which confirm; 0: it reports all seeds */
+    const char *task;     /* the only task that has these seeds; NULL: several have them, or confirm is 0 */
+    bool plan_table;      /* the printed table is that of a plan, as from `lrnn report --paper` */
+    bool plots, no_plots; /* figures were drawn; the user does not want figures */
 };
 void announce_end(const struct ended *s);
 

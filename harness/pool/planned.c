@@ -20,7 +20,7 @@
 
 /* --- lists of runs, before they are done -------------------------------------------------------------------------- */
 
-/* True if a run's steps follow from a time limit. They are then not known before the runs are done. */
+/* Whether a time limit decides the run's steps. Then they are not known before the run is done. */
 static bool is_timed(const struct setup *s, bool timed) {
     return timed || s->spec.config.budget > 0;
 }
@@ -62,7 +62,7 @@ enum status run_list_json(const struct plan *plan, bool timed, bool retry, struc
 
 /* --- progress of sweeps ------------------------------------------------------------------------------------------- */
 
-/* Content of a folder of records. */
+/* The contents of a folder of records. */
 struct folder {
     const char *out;
     struct sweep_list *sweeps;
@@ -101,13 +101,13 @@ static bool is_worked_on(const struct folder *f, const char *run_id) {
     return false;
 }
 
-/* Returns the share of a run's steps that its checkpoint has done. */
+/* Returns the share of a run's steps that are done in its checkpoint. */
 static double share_saved(const struct folder *folder, const struct sweep_list *p, int i) {
     int64_t step = p->steps[i] ? checkpoint_step(folder->out, p->ids[i]) : 0;
     return step > 0 ? (double)step / (double)p->steps[i] : 0;
 }
 
-/* Prints the line of a sweep. Returns true if it has runs left but no process works on them. */
+/* Prints the line of a sweep. Returns true if the sweep has runs left but no process works on them. */
 static bool print_sweep(const struct folder *folder, const struct sweep_list *p, int width, FILE *f) {
     char line[PATH_BYTES + 256];
     int n = 0;
@@ -137,8 +137,8 @@ static int by_id(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Counts the runs of all lists that have no record, each once. A run may be in several lists, for example with
- * --confirm-seeds. */
+/* Counts the runs in all lists that have no record. A run may be in several lists, for example with --confirm-seeds,
+ * but counts once. */
 static enum status count_left(const struct folder *folder, int *left, struct error *e) {
     size_t n = 0;
     for (int i = 0; i < folder->n_sweeps; i++) n += (size_t)folder->sweeps[i].n;
@@ -155,8 +155,8 @@ static enum status count_left(const struct folder *folder, int *left, struct err
     return ST_OK;
 }
 
-/* Prints the runs of the folder that are in work or abandoned. Claims of recorded runs, which a killed process may
- * leave, are skipped. */
+/* Prints the runs of the folder that are in progress or abandoned. A killed process may leave the claim (lock file) of
+ * a run that has a record; such claims are skipped. */
 static void print_claims(const struct folder *folder, const struct run_look *look, FILE *f, int *working) {
     int open = 0, shown = 0, room = look && look->height ? (look->height - folder->n_sweeps - 2) / 2 : INT_MAX;
     if (room < 1) room = 1;

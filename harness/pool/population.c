@@ -16,7 +16,7 @@
 #include "harness/run/running.h"
 #include "harness/run/signals.h"
 
-/* Order for a member. Setup and failure have the same address in parent and child. */
+/* An order for a member. Setup and failure have the same address in parent and child, because the child is a fork. */
 struct order {
     struct setup *setup;
     const struct failure *failure; /* NULL: train the run; else write the row of this failure */
@@ -25,29 +25,30 @@ struct order {
 
 /* --- the process: its members ------------------------------------------------------------------------------------- */
 
-/* State that the members of a process share. */
+/* What the members of a process share. */
 struct crowd {
-    pthread_mutex_t beginning; /* locked while a trainer is made, because it measures free memory */
-    pthread_mutex_t lock;      /* of the other fields */
+    pthread_mutex_t beginning; /* locked while a trainer is made, because making it measures the free memory */
+    pthread_mutex_t lock;      /* protects the other fields */
     pthread_cond_t change;
-    int at_work, ended; /* members that use device memory; runs that have freed theirs */
+    /* number of members that use device memory; number of runs that have ended and freed theirs */
+    int at_work, ended;
 };
 
 struct member {
-    struct crowd *crowd; /* NULL: the process has one member */
-    int orders, reports; /* the member's ends of the pipes */
-    const char *device;  /* where its runs are trained */
+    struct crowd *crowd; /* NULL if the process has only one member */
+    int orders, reports; /* the member's ends of its pipes */
+    const char *device;  /* the device on which it trains its runs */
     bool at_work;
-    int ended; /* runs of the crowd that had ended before this one began */
+    int ended; /* value of crowd->ended when this run began */
 };
 
 _Static_assert(sizeof(struct member_report) <= PIPE_BUF && sizeof(struct order) <= PIPE_BUF, "written whole or not");
 
-/* Sends a report, and waits while the pipe is full. */
+/* Sends a report. If the pipe is full, waits. */
 static void tell(const struct member *m, const struct member_report *report) {
     ssize_t n;
     while ((n = write(m->reports, report, sizeof *report)) < 0 && errno == EINTR) continue; /* retry after a signal */
-    if (n < 0 && errno == EPIPE) signals_raise_stop();                                      /* the parent is gone */
+    if (n < 0 && errno == EPIPE) signals_raise_stop();                                      /* the parent has ended */
 }
 
 /* Sends progress if the pipe has room, so that training never waits for the display. */
@@ -63,8 +64,8 @@ static void note_ended(struct member *m) {
     pthread_mutex_unlock(&m->crowd->lock);
 }
 
-/* Counts the other members that used memory at any time since note_ended: those at work and those that have ended
- * since. The caller has locked `lock`. */
+/* Counts the other members that used memory at any time since note_ended: those at work, and those that have ended
+ * since then. The caller must have locked `lock`. */
 static int others_beside(const struct member *m) {
     const struct crowd *c = m->crowd;
     return c->at_work - m->at_work + c->ended - m->ended;
@@ -81,7 +82,7 @@ static bool wait_for_room(struct member *m) {
     return beside > 0;
 }
 
-/* Makes trainers one at a time, so that free memory measured by one is not taken by another. */
+/* Makes trainers one at a time, so that the free memory that one has measured is not taken by another. */
 static enum status create_beside_others(void *context, struct trainer *t, const struct setup *s, struct error *e) {
     struct member *m = context;
     enum status status = ST_MEMORY;
@@ -92,7 +93,7 @@ static enum status create_beside_others(void *context, struct trainer *t, const 
         note_ended(m);
     }
     pthread_mutex_lock(&m->crowd->lock);
-    m->at_work = true; /* even a failed trainer keeps memory until its run has ended */
+    m->at_work = true; /* even a trainer that failed keeps memory until its run has ended */
     m->crowd->at_work++;
     pthread_mutex_unlock(&m->crowd->lock);
     pthread_mutex_unlock(&m->crowd->beginning);
@@ -100,7 +101,7 @@ static enum status create_beside_others(void *context, struct trainer *t, const 
     return fail(e, (enum status)(128 + signal_received()), "stopped before its first step");
 }
 
-/* Notes that the run has freed its memory. Returns how many other runs used memory during it. */
+/* Notes that the run has freed its memory. Returns how many other runs used memory while it was in progress. */
 static int leave(struct member *m) {
     struct crowd *c = m->crowd;
     pthread_mutex_lock(&c->lock);
@@ -113,8 +114,8 @@ static int leave(struct member *m) {
     return beside;
 }
 
-/* Writes the row of a failed run. This is done in a process with one member, because each row makes the test examples
- * in memory. */
+/* Writes the row of a failed run. The process that does this has only one member, because the test examples of each row
+ * are made in memory. */
 static void do_row(struct member *m, const struct order *order) {
     struct member_report end = {.kind = REPORT_END};
     const struct failure *f = order->failure;
@@ -140,10 +141,11 @@ static void do_run(struct member *m, const struct order *order) {
     setup_close(order->setup);
     if (m->crowd) end.beside = leave(m);
     tell(m, &end);
-    if (m->crowd && end.error.status == ST_DEVICE) _exit(status_exit_code(ST_DEVICE)); /* its context is lost */
+    /* the failure has destroyed the process's context on the device */
+    if (m->crowd && end.error.status == ST_DEVICE) _exit(status_exit_code(ST_DEVICE));
 }
 
-/* Takes runs until the parent closes the pipe. */
+/* Does the runs that the parent orders, until the parent closes the pipe. */
 static void *member_main(void *context) {
     struct member *m = context;
     struct order order = {0};
@@ -156,25 +158,28 @@ static void *member_main(void *context) {
     }
 }
 
-/* Opens the device once before the threads start, because the first opening initialises the process. Parallel streams
- * need one hardware queue each. */
+/* Opens the device once before the threads start, because the first opening initialises the process. Streams run in
+ * parallel only if each has a hardware queue. */
 static void prepare_device(const char *device) {
     struct place place;
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-    setenv("LRNN_CUDA_OVERLAP", "0", 0);  /* waiting blocks would occupy multiprocessors that other members need */
-    setenv("LRNN_CUDA_BRANCHES", "0", 0); /* other members fill the device */
+    /* with overlapping launches, waiting blocks would occupy multiprocessors that other members need */
+    setenv("LRNN_CUDA_OVERLAP", "0", 0);
+    /* parallel branches are not needed, because other members fill the device */
+    setenv("LRNN_CUDA_BRANCHES", "0", 0);
     if (place_open(&place, device, NULL) == ST_OK) place_close(&place);
 }
 
-/* The child process. `before`: the signals that were blocked before the parent blocked all. */
+/* Runs the child process. `before` are the signals that were blocked before the parent blocked all. */
 static _Noreturn void population_main(struct member *members, int n, const char *device, const sigset_t *before) {
     struct crowd crowd = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
     pthread_t threads[POPULATION_MOST];
     char own[sizeof((struct config *)0)->device];
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* an orphan saves its checkpoints and stops */
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* if the parent dies, the child saves its checkpoints and stops */
     signal(SIGPIPE, SIG_IGN);
     signals_be_patient();
-    signal(SIGINT, SIG_IGN); /* a terminal sends these to all; the parent sends its children SIGTERM */
+    /* a terminal sends SIGINT to all processes, but the parent sends SIGTERM to its children */
+    signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     sigprocmask(SIG_SETMASK, before, NULL);
     snprintf(own, sizeof own, "%s", device); /* `device` may point into a run's setup */
@@ -201,7 +206,7 @@ static void close_pipes(const struct population *p) {
     }
 }
 
-/* Opens a pipe each way: the parent's ends in *p, a member's in *m. */
+/* Opens two pipes, one in each direction. *p gets the parent's ends, *m the member's ends. */
 static bool open_pipes(struct population *p, struct member *m) {
     int orders[2], reports[2];
     if (pipe(orders) != 0) return false;
@@ -218,8 +223,8 @@ static bool open_pipes(struct population *p, struct member *m) {
     return true;
 }
 
-/* Signals are blocked until the child has installed its own handlers. With the parent's handler the child could take a
- * first signal for the second, which ends a process without saving. */
+/* Signals stay blocked until the child has installed its own handlers. With the parent's handler, the child could take
+ * a first signal for the second one, which ends a process without saving. */
 enum status population_start(struct population *p, int n, const char *device, const struct population *all, int count,
                              struct error *e) {
     struct member members[POPULATION_MOST] = {{0}};
@@ -252,7 +257,7 @@ enum status population_start(struct population *p, int n, const char *device, co
 bool population_give(const struct population *p, int member, struct setup *setup, const struct failure *failure,
                      int threads) {
     struct order order;
-    memset(&order, 0, sizeof order); /* padding bytes are written too */
+    memset(&order, 0, sizeof order); /* the padding bytes are written too */
     order.setup = setup;
     order.failure = failure;
     order.threads = threads;

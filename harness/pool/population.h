@@ -1,10 +1,11 @@
-/* population.h - a population is a child process that trains runs. Each member is a thread that trains one run after
- * another.
+/* population.h - a population is a child process that trains runs. It has members; each is a thread that trains one run
+ * after another.
  *
- * On the CPU each run has a population with one member. On a device several members use capacity that one small model
- * leaves idle: each has its own place (stream, cuBLAS handle, memory) and its own captured step, and the device runs
- * their steps in parallel. Members share only the process, so a run's bits and record do not depend on the others. A
- * run begins when it fits into the device's memory beside the runs at work; until then it and all later runs wait. */
+ * On the CPU each run has its own population with one member. On a device, one small model leaves much idle. So several
+ * members train at the same time: each has its own place (stream, cuBLAS handle, memory) and its own captured step, and
+ * the device runs their steps in parallel. Members share only the process, so the bits and the record of a run do not
+ * depend on other runs. A run begins when the device has enough memory for it beside the runs in progress; until then
+ * it waits, and so do all later runs. */
 #ifndef LRNN_HARNESS_POOL_POPULATION_H
 #define LRNN_HARNESS_POOL_POPULATION_H
 

@@ -11,7 +11,7 @@
 
 #define BAR_LEAST   10
 #define BAR_MOST    30
-#define MODEL_LEAST 8 /* least columns of a shortened model label */
+#define MODEL_LEAST 8 /* least columns to which a model's label is shortened */
 
 void time_format(double s, char *text, size_t size) {
     if (s < 90)
@@ -26,7 +26,8 @@ void time_format(double s, char *text, size_t size) {
 
 void time_left_update(struct time_left *t, double now, double work, double done, double done_before) {
     double here = done - done_before, elapsed = now - t->began, passed = now - t->at;
-    double left = here > 0 && elapsed >= 1 ? elapsed * (work - done) / here : NAN; /* the first second is slow */
+    /* the first second is slow, so it gives no estimate */
+    double left = here > 0 && elapsed >= 1 ? elapsed * (work - done) / here : NAN;
     if (isfinite(left) && isfinite(t->left_s)) {
         double old = t->left_s - passed, slow = fmin(elapsed / 4, 30), weight = passed / (passed + slow);
         left = old + weight * (left - old);
@@ -61,7 +62,7 @@ static void add_bar(const struct progress_view *v, int width, char *text) {
     add(text, "[%s] ", bar);
 }
 
-/* Parts of the line from left to right, and the order in which they get space. */
+/* The parts of the line from left to right. Their order of priority for space is below. */
 enum part { BAR, DONE, LEFT, BEST, MODEL, RUN, STEP, LOSS, ACC, SPEED, PARTS };
 static const int by_rank[PARTS] = {DONE, STEP, LOSS, SPEED, LEFT, MODEL, BAR, ACC, RUN, BEST};
 
@@ -86,7 +87,8 @@ void progress_line(const struct progress_view *v, int width, char *text, size_t 
     }
     for (int i = 0; i < PARTS; i++) {
         size_t length = strlen(parts[by_rank[i]]);
-        if (by_rank[i] == MODEL && length > room && room > MODEL_LEAST) length = room; /* keep the label's beginning */
+        /* only the label's beginning is kept */
+        if (by_rank[i] == MODEL && length > room && room > MODEL_LEAST) length = room;
         if (length > room || (by_rank[i] == MODEL && !shown[STEP])) continue;
         parts[by_rank[i]][length] = 0;
         shown[by_rank[i]] = true;
@@ -95,7 +97,8 @@ void progress_line(const struct progress_view *v, int width, char *text, size_t 
     text[0] = 0;
     for (int i = 0; i < PARTS; i++) {
         bool of_model =
-            i == STEP && shown[STEP] && shown[MODEL] && v->model; /* ": 100/1500" after a name, else " | 100/1500" */
+            /* a step follows a name as ": 100/1500", else as " | 100/1500" */
+            i == STEP && shown[STEP] && shown[MODEL] && v->model;
         if (of_model) strcat(text, ": ");
         if (shown[i]) strcat(text, parts[i] + (of_model ? strlen(" | ") : 0));
     }

@@ -30,7 +30,7 @@ bool run_look_utf8(void) {
 
 /* --- a line ------------------------------------------------------------------------------------------------------- */
 
-/* Whether the text begins with a control character, of ASCII or of two bytes in UTF-8. */
+/* Whether the text begins with a control character, in ASCII or in two bytes of UTF-8. */
 static bool is_control(const char *text) {
     const unsigned char *c = (const unsigned char *)text;
     return c[0] < 0x20 || c[0] == 0x7f || (c[0] == 0xc2 && c[1] < 0xa0);
@@ -54,7 +54,8 @@ void print_cut(FILE *f, int width, const char *text) {
 
 /* --- the curve ---------------------------------------------------------------------------------------------------- */
 
-/* Computes the mean loss of the points in each of `columns` equal intervals of the run so far; NAN: no point. */
+/* Divides the run so far into `columns` equal intervals, and computes the mean loss of the points in each; NAN if it
+ * has no point. */
 static void bin_losses(const struct live *l, int columns, double *bins) {
     double begin = l->points[0].wall_s, span = l->points[l->n - 1].wall_s - begin;
     int counts[CURVE_MOST] = {0};
@@ -68,7 +69,7 @@ static void bin_losses(const struct live *l, int columns, double *bins) {
     for (int i = 0; i < columns; i++) bins[i] = counts[i] ? bins[i] / counts[i] : NAN;
 }
 
-/* Appends the curve in at most `columns` columns, one per point if there are fewer points. */
+/* Appends the curve in at most `columns` columns. If there are fewer points, each has its own column. */
 static void add_curve(char *text, size_t size, const struct live *l, int columns, bool utf8) {
     static const char *const blocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
                                          "\u2585", "\u2586", "\u2587", "\u2588"},
@@ -91,7 +92,7 @@ static void add_curve(char *text, size_t size, const struct live *l, int columns
 
 /* --- a run -------------------------------------------------------------------------------------------------------- */
 
-/* Parts of the second line from left to right, and the order in which they get space. */
+/* The parts of the second line from left to right. Their order of priority for space is below. */
 enum part { STEP, SHARE, LOSS, ACC, CURVE, SPEED, LEFT, PARTS };
 static const int by_rank[PARTS] = {STEP, LEFT, LOSS, CURVE, ACC, SPEED, SHARE};
 

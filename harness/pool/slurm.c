@@ -14,7 +14,7 @@
 #include "harness/store/shell.h"
 
 #define FOLDER   "slurm"
-#define NOTICE_S 120 /* seconds before the end of a task's time at which its runs begin to save */
+#define NOTICE_S 120 /* how many seconds before the end of a task's time its runs begin to save */
 
 /* Slurm sends SIGUSR1 before a task's time ends: the task saves its checkpoints and goes back into the queue. A task
  * that is cancelled or preempted gets SIGTERM, and saves them too. */
@@ -39,7 +39,7 @@ static enum status check_line(const char *what, const char *text, struct error *
     return ST_OK;
 }
 
-/* Refuses a list of devices with characters that #SBATCH may interpret, because there are no quotes around it. */
+/* Refuses characters that #SBATCH may interpret, because the list of devices has no quotes around it. */
 static enum status check_gres(const char *text, struct error *e) {
     for (const char *c = text; *c; c++)
         if (!isalnum((unsigned char)*c) && !strchr(":,._-=/", *c))
@@ -73,7 +73,7 @@ enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e) 
     fputs("cd ", f);
     shell_quote(f, here);
     fputs(" || exit 1\n", f);
-    if (a->jobs == 0) /* as many runs as fit on the task's processors */
+    if (a->jobs == 0) /* do as many runs at a time as the task's processors allow */
         fprintf(f,
                 "jobs=$((${SLURM_CPUS_ON_NODE:-1} / %" PRId64 "))\n"
                 "jobs=$((jobs < 1 ? 1 : jobs > %d ? %d : jobs))\n",
@@ -82,7 +82,8 @@ enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e) 
     shell_quote(f, program);
     fprintf(f, " %s --shard \"$SLURM_ARRAY_TASK_ID/%" PRId64 "\"", a->command, a->tasks);
     if (a->jobs == 0) fputs(" -j \"$jobs\"", f);
-    fprintf(f, " %s)\n", a->words); /* after the flags, because "--" among the words ends what is read as flags */
+    /* the words come after the flags, because after "--" nothing is read as a flag */
+    fprintf(f, " %s)\n", a->words);
     fputs(body, f);
     return ST_OK;
 }
@@ -95,8 +96,8 @@ static void join_lines(char *text) {
         if (*text == '\n') *text = ' ';
 }
 
-/* Gives the script to sbatch. Its standard error is always shown, because sites print warnings there. ST_FAIL: it is
- * unknown whether the job is queued. */
+/* Submits the script with sbatch. The standard error of sbatch is always shown, because sites print warnings there.
+ * ST_FAIL: it is unknown whether the job is queued. */
 static enum status hand_over(const char *script, int64_t *id, struct error *e) {
     static const char *const arguments[] = {"sbatch", "--parsable", NULL};
     struct program_words words;

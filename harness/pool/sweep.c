@@ -27,8 +27,8 @@
 #include "harness/pool/slurm.h"
 #include "harness/study/sweep_list.h"
 
-#define SPEED_SECONDS 1.0  /* per measurement, after its warm-up */
-#define SMOKE_SECONDS 0.05 /* in profile smoke, which only shows that measuring works */
+#define SPEED_SECONDS 1.0  /* seconds per measurement, after its warm-up */
+#define SMOKE_SECONDS 0.05 /* likewise in profile smoke, which only shows that measuring works */
 
 struct sweep {
     struct request *request;
@@ -36,14 +36,14 @@ struct sweep {
     struct plan plan;
     struct resolved resolved;
     const char *out;
-    char out_word[4 * OPTION_TEXT]; /* `out`, quoted for a command */
+    char out_word[4 * OPTION_TEXT]; /* `out`, quoted for a shell command */
 };
 
 /* --- before the runs ---------------------------------------------------------------------------------------------- */
 
-/* Decides how many runs work at a time, and in how many processes. On a device several runs share one process, since
- * small models leave the device idle and processes would only take turns. On the CPU each run has its own process and
- * as many cores as threads. */
+/* Decides how many runs are done at a time, and in how many processes. On a device several runs share one process,
+ * because a small model leaves the device idle, and several processes would only take turns. On the CPU each run has
+ * its own process and as many cores as threads. */
 static enum status share_work(const struct sweep *w, struct runner_options *r, struct error *e) {
     const struct sweep_options *o = w->options;
     bool device = strcmp(w->resolved.config.device, "cpu") != 0, own_processes = o->jobs || o->timeout > 0;
@@ -63,7 +63,7 @@ static enum status share_work(const struct sweep *w, struct runner_options *r, s
     return ST_OK;
 }
 
-/* Populations use all devices that the sweep may use; otherwise runs use one device. */
+/* Finds the devices. Populations use all devices that the sweep may use; otherwise all runs use one device. */
 static enum status find_devices(const struct sweep *w, struct runner_options *r, struct error *e) {
     const char *device = w->resolved.config.device;
     return r->members > 1 ? place_probe_all(device, &r->devices, e) : place_probe(device, e);
@@ -73,8 +73,8 @@ static int most_at_a_time(const struct runner_options *r) {
     return r->members > 1 ? r->members * (r->devices > 1 ? r->devices : 1) : r->jobs;
 }
 
-/* Number of runs by which a time limit for all runs is multiplied. For a population it is 1, because nobody knows how
- * much its members slow each other down. */
+/* Returns the number by which a time limit for all runs is multiplied: the number of runs at a time. For a population
+ * it is 1, because it is unknown how much its members slow each other down. */
 static int shares_of(const struct runner_options *r) {
     return r->members > 1 ? 1 : r->jobs;
 }
@@ -90,7 +90,8 @@ static void announce(const struct sweep *w, const struct runner_options *r) {
                                       .shares = shares_of(r)});
 }
 
-/* Speeds are measured one model at a time, on all cores unless --threads says otherwise. */
+/* Returns the threads for measuring speeds, which measures one model at a time: all cores, unless --threads says
+ * otherwise. */
 static int speed_threads(const struct sweep *w) {
     return w->resolved.config.threads ? (int)w->resolved.config.threads : omp_get_num_procs();
 }
@@ -109,7 +110,7 @@ static enum status measure_speeds(const struct sweep *w, struct error *e) {
     return speed_measure_plan(&w->plan, speed_threads(w), speed_seconds(w), quiet, e);
 }
 
-/* Refuses, before any run, a folder in which the tables could not be written afterwards. */
+/* Refuses a folder in which the tables could not be written, before any run is done. */
 static enum status check_folder(const char *out, struct error *e) {
     struct record_set set;
     char path[PATH_BYTES];
@@ -129,7 +130,7 @@ static bool draws_plots(const struct sweep *w) {
     return !w->options->no_plots && !plan_has_several_tasks(&w->plan) && w->options->shards <= 1;
 }
 
-/* Refuses, before any run, a folder in which the figures could not be drawn. */
+/* Refuses a folder in which the figures could not be drawn, before any run is done. */
 static enum status check_figures(const struct sweep *w, struct error *e) {
     struct report_tables tables = {.list = calloc((size_t)w->plan.n, sizeof *tables.list)};
     bool lengths = false;
@@ -161,12 +162,12 @@ static enum status plan_filter(const struct sweep *w, struct report_filter *filt
                                .n_runs = w->plan.n,
                                .task = plan_has_several_tasks(&w->plan) ? NULL : w->plan.setups[0]->spec.task.name,
                                .protocol = (enum report_protocol)w->options->protocol,
-                               .together = "", /* runs of one request share a table */
+                               .together = "", /* the runs of one request share a table */
                                .tell_builds = true};
     return ST_OK;
 }
 
-/* Whether two settings are of one task, with changed options or lengths. */
+/* Whether at least two of the plan's settings are of the same task, with other options or lengths. */
 static bool has_settings(const struct sweep *w) {
     struct label first, other;
     const char *name = w->plan.setups[0]->spec.task.name;
@@ -180,7 +181,8 @@ static bool has_settings(const struct sweep *w) {
     return false;
 }
 
-/* Whether the printed table is the plan's. Not if a time limit shortened the runs or further seeds confirm them. */
+/* Whether the printed table is the plan's. It is not if a time limit shortened the runs, or if further seeds confirm
+ * them. */
 static bool prints_plan(const struct sweep *w) {
     bool timed = w->options->limit > 0 || w->resolved.config.budget > 0;
     return w->request->file.lines.n && !timed && !w->options->confirm;
@@ -193,7 +195,7 @@ static enum status write_list(const struct sweep *w, struct sweep_list_new *new,
     return sweep_list_write(&w->plan, w->out, w->request->name, noted ? &call : NULL, new, e);
 }
 
-/* Prints the tables of the tasks, then for several tasks the table over all of them. */
+/* Prints the table of each task. If there are several tasks, it then prints the table over all of them. */
 static enum status print_tables(const struct sweep *w, const struct record_set *set, const struct report_filter *filter,
                                 struct error *e) {
     const struct sheet_format *format = w->resolved.config.json ? &format_json : &format_term;
@@ -203,10 +205,10 @@ static enum status print_tables(const struct sweep *w, const struct record_set *
     const struct report *report = w->resolved.variants ? &report_settings
                                   : has_settings(w)    ? &report_layers
                                                        : &report_across;
-    struct error why; /* the runs so far may not suffice for this table */
+    struct error why; /* the runs done so far may be too few for this table */
     putchar('\n');
     enum status status = report_print(report, set, filter, NULL, &format_term, w->out, stdout, &why);
-    if (status == ST_USAGE && report == &report_settings) { /* it cannot show numbers of confirming seeds */
+    if (status == ST_USAGE && report == &report_settings) { /* this table cannot show numbers of confirming seeds */
         struct report_filter by_best = *filter;
         by_best.protocol = PROTOCOL_BEST_OF_GRID;
         by_best.confirm = 0;
@@ -215,7 +217,7 @@ static enum status print_tables(const struct sweep *w, const struct record_set *
     return status == ST_OK || status == ST_DATA ? ST_OK : fail(e, status, "%s", why.text);
 }
 
-/* Adds further seeds of the cell (task, model, flags and rate) that validation chose for a row. */
+/* Adds further seeds for the rate that validation chose for a row. */
 static enum status add_fresh_seeds(struct sweep *w, const struct report_row *row, struct error *e) {
     const char *cell = row->chosen[0]->run.cell_id;
     int i = 0;
@@ -225,7 +227,8 @@ static enum status add_fresh_seeds(struct sweep *w, const struct report_row *row
     return ST_OK;
 }
 
-/* --confirm-seeds: the rate is chosen by some seeds and reported on by other seeds, which had no part in the choice. */
+/* Plans the runs of --confirm-seeds. Some seeds choose the rate; the other seeds, which had no part in this choice, are
+ * reported. */
 static enum status plan_confirmation(struct sweep *w, struct error *e) {
     struct record_set set;
     struct report_tables tables;
@@ -245,7 +248,7 @@ static enum status plan_confirmation(struct sweep *w, struct error *e) {
     return status;
 }
 
-/* Counts of recorded runs of the plan: all, those without a result, and those that met NaN or infinity. */
+/* Numbers of the plan's runs that have a record: all, those without a result, and those that met NaN or infinity. */
 struct outcome {
     int n, failed, not_finite;
 };
@@ -273,7 +276,7 @@ static enum status count_outcome(const struct sweep *w, const struct record_set 
     return ST_OK;
 }
 
-/* Decides the status of the sweep: an error if every run failed, or by --strict. */
+/* Decides the status of the sweep: an error if every run failed, or with --strict if a value was not finite. */
 static enum status judge(const struct sweep *w, const struct outcome *o, struct error *e) {
     if (o->failed == o->n)
         return fail(e, ST_FAIL, "every one of the %d runs failed; lrnn report --out %s says how", o->n, w->out_word);
@@ -298,7 +301,7 @@ static void tell_end(const struct sweep *w, bool plots) {
         .no_plots = o->no_plots});
 }
 
-/* Adds this machine to machines.csv, since rows of other tables name it. */
+/* Adds this machine to machines.csv, because rows of other tables name it. */
 static enum status export_machine(const struct sweep *w, struct error *e) {
     struct machine machine;
     machine_read(&machine);
@@ -325,7 +328,7 @@ static enum status draw_plots(const struct sweep *w, const struct record_set *se
     return report_plot_view(set, &drawn, NULL, &view, w->out, w->out, e);
 }
 
-/* Writes and prints the tables and figures. partial: the sweep was stopped, and only finished runs are shown. */
+/* Writes and prints the tables and figures. `partial`: the sweep was stopped, and only finished runs are shown. */
 static enum status publish(struct sweep *w, bool partial, struct error *e) {
     struct record_set set;
     struct report_filter filter;
@@ -351,7 +354,8 @@ static enum status publish(struct sweep *w, bool partial, struct error *e) {
 
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
-/* --confirm-seeds: runs that this sweep has done are not repeated for --force or --retry-failed. */
+/* Does the runs of --confirm-seeds. --force and --retry-failed do not apply to runs that this sweep has already
+ * done. */
 static enum status run_confirmation(struct sweep *w, struct runner_options *options, struct error *e) {
     int done = w->plan.n;
     TRY(plan_confirmation(w, e));
@@ -365,12 +369,13 @@ static enum status run_plan(struct sweep *w, struct runner_options *options, str
     enum status status = runner_do(&w->plan, options, e);
     if (status == ST_OK && w->options->confirm && w->options->shards <= 1) status = run_confirmation(w, options, e);
     if (status != ST_FAIL && status <= 128) return status;
-    struct error why; /* stopped, or output unwritable: show what is done, if possible */
+    /* the sweep was stopped or cannot write its output; show the runs that are done, if possible */
+    struct error why;
     if (w->options->shards <= 1 && publish(w, true, &why) != ST_OK) fprintf(stderr, "lrnn: %s\n", why.text);
     return status;
 }
 
-/* Judges the runs of a shard, which prints no tables. */
+/* Gives the status of the runs of a shard, which prints no tables. */
 static enum status judge_shard(const struct sweep *w, struct error *e) {
     struct record_set set;
     struct outcome o;
@@ -383,16 +388,17 @@ static enum status judge_shard(const struct sweep *w, struct error *e) {
 static enum status finish(struct sweep *w, struct error *e) {
     const struct config *c = &w->resolved.config;
     if (w->options->shards > 1) {
-        TRY(export_machine(w, e)); /* every machine with a shard adds itself; the tables are written by one */
+        /* each machine that does a shard adds itself; only one process writes the tables */
+        TRY(export_machine(w, e));
         if (!c->quiet)
             fprintf(stderr, "shard %" PRId64 "/%" PRId64 " is done; %s status --out %s has the whole\n",
                     w->options->shard, w->options->shards, shell_program(), w->out_word);
         return judge_shard(w, e);
     }
-    bool table = plan_has_several_tasks(&w->plan) || w->request->file.lines.n; /* of accuracies */
+    bool table = plan_has_several_tasks(&w->plan) || w->request->file.lines.n; /* a table of accuracies */
     if (!w->options->no_speed && !table) TRY(measure_speeds(w, e));
     if (!signal_received()) return publish(w, false, e);
-    struct error why; /* the runs are all done */
+    struct error why; /* all runs are done */
     if (publish(w, true, &why) != ST_OK) fprintf(stderr, "lrnn: %s\n", why.text);
     return fail(e, (enum status)(128 + signal_received()),
                 "stopped before every speed was measured; the same command goes on");
@@ -476,10 +482,10 @@ static enum status submit(struct sweep *w, struct error *e) {
     if (o->slurm > w->plan.n)
         return fail(e, ST_USAGE, "--slurm %" PRId64 ": there are %d runs, so that some of the tasks would have none",
                     o->slurm, w->plan.n);
-    TRY(share_work(w, &shares, e)); /* each task's own */
+    TRY(share_work(w, &shares, e)); /* how many runs each task does at a time */
     if (o->dry_run) return slurm_script(&array, stdout, e);
     struct sweep_list_new new;
-    TRY(write_list(w, &new, e)); /* without the list the job could not be watched */
+    TRY(write_list(w, &new, e)); /* without the list, `lrnn status` could not show the job */
     enum status status = slurm_submit(&array, &id, e);
     if (id < 0) sweep_list_withdraw(&w->plan, w->out, w->request->name, &new);
     if (id > 0) printf("%" PRId64 "\n", id);
@@ -493,7 +499,7 @@ static enum status submit(struct sweep *w, struct error *e) {
     return ST_OK;
 }
 
-/* Parts of a request that some other parts exclude. */
+/* Parts of a request. Some of them exclude others. */
 enum asked {
     A_PLAN = 1,
     A_SPEED = 2,
@@ -514,8 +520,8 @@ enum asked {
     "--slurm: tasks of an array do runs that the plan alone decides; --limit, --budget and --confirm-seeds are "       \
     "decided by what has been run or timed before (--stop-after N ends runs early)"
 
-/* Pairs of flags that do not go together: why, and what to do. If the text begins with a blank, the request's name is
- * printed before it. */
+/* Pairs of flags that exclude each other, with the reason and what to do. If the text begins with a blank, the
+ * request's name is printed before it. */
 static const struct {
     unsigned one, other;
     const char *why;
@@ -544,7 +550,8 @@ static const struct {
     {A_SLURM, A_CONFIRM, DECIDED},
 };
 
-/* Checks that do not depend on this machine, so that a run, a dry run and a cluster job refuse the same. */
+/* Makes the checks that do not depend on this machine, so that a run, a dry run and a cluster job refuse the same
+ * requests. */
 static enum status check_sweep(const struct sweep *w, struct error *e) {
     const struct sweep_options *o = w->options;
     const struct request *r = w->request;

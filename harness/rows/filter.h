@@ -11,22 +11,24 @@
 /* How the user chooses records, and how their rows are grouped into tables. NULL: all records, with a table for each
  * task and profile. The texts are borrowed. */
 struct report_filter {
-    const char *task;    /* labels ("s5 s3-250") in the order of tables; a label without a fold: every fold */
+    const char *task;    /* labels ("s5 s3-250") in the order of tables; a label without a fold means all folds */
     bool exact;          /* a label without a fold means only the task without a fold */
-    const char *profile; /* of the rows (rows.h) */
-    /* NULL: a table per task and profile. Else a table per task, with this name in place of the profile; "": with the
-     * profile that all its runs share, or custom. */
+    const char *profile; /* only rows of this profile (rows.h) */
+    /* NULL: a table for each task and profile. Else a table for each task; this text replaces the profile's name. "":
+     * the table's profile is the one that all its runs share, or custom. */
     const char *together;
     const char
         *where; /* "dim=64 model.heads=1 lr=0.001": values of the row key (harness/study/row_key.h), rate or seed */
-    const char *const *runs; /* only these run ids, in their order; or NULL = all, ordered by model list then params */
+    /* only the runs with these ids, in this order; NULL: all, ordered by the list of models, then by parameters */
+    const char *const *runs;
     int n_runs;
     enum report_protocol protocol;
-    bool protocol_given; /* the user has named it */
-    /* Number of seeds to report, the largest of a row; the other seeds choose the rate. 0: all seeds do both. */
+    bool protocol_given; /* the user has named the protocol */
+    /* Number of seeds to report: the largest seeds of a row. The other seeds choose the rate. 0: all seeds do both. */
     int64_t confirm;
-    bool confirm_if_enough; /* in rows with too few seeds for that all seeds do both; otherwise an error */
-    bool tell_builds;       /* tables mark rows with runs of another build than this program */
+    /* in rows with too few seeds for `confirm`, all seeds do both; if false, such a row is an error */
+    bool confirm_if_enough;
+    bool tell_builds; /* tables mark rows that have runs from another build than this program */
 };
 
 #define FILTER_PAIRS 32
@@ -35,21 +37,21 @@ struct report_filter {
 struct filter {
     const struct report_filter *asked;
     struct label where;
-    bool met[FILTER_PAIRS];   /* per pair: some run has an option of that name */
-    bool found[FILTER_PAIRS]; /* some run has it with that value */
-    struct error untaken;     /* the error of a value that no option of its name accepts; status ST_OK: none */
+    bool met[FILTER_PAIRS];   /* for each pair: some run has an option of that name */
+    bool found[FILTER_PAIRS]; /* for each pair: some run has the option with that value */
+    struct error untaken; /* the error for a value that no option of its name accepts; status ST_OK: there is none */
 };
 
-/* Parses a filter; NULL: everything passes. ST_USAGE: `where` is no list of pairs, or has more than FILTER_PAIRS;
- * `confirm` with the protocol best-of-grid. */
+/* Parses a filter; NULL lets everything pass. ST_USAGE: `where` is no list of pairs, or has more than FILTER_PAIRS; or
+ * `confirm` is used with the protocol best-of-grid. */
 enum status filter_read(struct filter *f, const struct report_filter *asked, struct error *e);
 
 /* filter_passes checks the run's task and id, filter_matches the values in `where`. */
 bool filter_passes(const struct filter *f, const struct run *run);
 bool filter_matches(struct filter *f, const struct run *run, const struct label *key);
 
-/* Return the position of the task or the run in the filter's lists; 0 for a task if there is no list; -1: not in the
- * list. */
+/* These return the position of the task or the run in the filter's lists; -1: it is not there. If there is no list of
+ * tasks, the position is 0. */
 int filter_task_rank(const struct filter *f, const char *task);
 int filter_run_rank(const struct filter *f, const char *run_id);
 

@@ -7,8 +7,9 @@
 #include "harness/rows/published.h"
 #include "harness/study/row_key.h"
 
-/* Precision is below the table, because it made no difference in paired runs (docs/results.md). Validation interval and
- * early end have marks and columns. Other parts of a key (kind of device, numerics) follow from the rest. */
+/* Precision is told below the table, because it made no difference in paired runs (docs/results.md). The validation
+ * interval and an early end have marks and columns. Other parts of a key (kind of device, numerics) follow from the
+ * rest. */
 enum setting_place setting_place(const char *key) {
     static const char *const marked[] = {"stop-after", "eval-every"}, *const own[] = {"task", "model"};
     const struct option *o = row_key_flag(key);
@@ -23,7 +24,7 @@ enum setting_place setting_place(const char *key) {
 
 /* --- own runs: the runs of a plan for its paper's table ----------------------------------------------------------- */
 
-/* Whether a blank-separated list has a word. */
+/* Whether a list has a word; blanks separate its words. */
 static bool has_word(const char *list, const char *word) {
     size_t n = strlen(word);
     for (const char *at = list; *at; at += strcspn(at, " "), at += strspn(at, " "))
@@ -31,8 +32,8 @@ static bool has_word(const char *list, const char *word) {
     return false;
 }
 
-/* Whether a task and its changes must agree in this key. Not in steps, which follow from the number of examples, nor in
- * options of the task and the model, unless the table's rows or columns use them. */
+/* Whether a task and its variants must agree in this pair. They need not agree in steps, which follow from the number
+ * of examples, nor in options of the task and the model, unless the table's rows or columns use these options. */
 static bool is_common(const struct own_runs *runs, const char *name) {
     bool follows = !strcmp(name, "steps") || !strncmp(name, "task.", 5) || !strncmp(name, "model.", 6);
     return !follows || has_word(runs->rows, name) || has_word(runs->columns, name);
@@ -61,7 +62,7 @@ enum status own_run_describe(const struct own_runs *runs, const struct setup *s,
     return ST_OK;
 }
 
-/* Chooses the blank-separated words of `own` whose name before ':' is the name of a word of `asked`. */
+/* Chooses those words of the list `own` whose name before ':' is the name of a word of the list `asked`. */
 static void choose_words(const char *own, const char *asked, char chosen[LABEL_TEXT]) {
     size_t used = 0;
     chosen[0] = 0;
@@ -87,7 +88,7 @@ static enum status says_difference(const struct plan_file *file, const char *pro
     return ST_OK;
 }
 
-/* Adds the runs of a plan under the profile that it names, one for all rates and seeds. */
+/* Adds the runs of a plan under the profile that it names. One rate and one seed suffice. */
 static enum status add_plan(struct own_runs *runs, const struct plan_file *file, const char *tasks, struct error *e) {
     const char *own = plan_file_get(file, "", "profile"), *words;
     struct plan plan = {0};
@@ -115,7 +116,7 @@ static enum status add_plan(struct own_runs *runs, const struct plan_file *file,
         runs->n += status == ST_OK;
     }
     plan_free(&plan);
-    return status == ST_DATA ? ST_OK : status; /* without imported data there are no own runs */
+    return status == ST_DATA ? ST_OK : status; /* if data must be imported first, there are no own runs */
 }
 
 static bool is_of(const struct plan_file *file, const char *arxiv, const char *source) {
@@ -124,7 +125,7 @@ static bool is_of(const struct plan_file *file, const char *arxiv, const char *s
     return paper && in && !strcmp(paper, arxiv) && !strcmp(in, source);
 }
 
-/* Whether the plan says that its table is not in the paper (table=ours). */
+/* Whether the plan says that its table is not in the paper. */
 static bool is_ours(const struct plan_file *file) {
     const char *table = plan_file_get(file, "", "table");
     return table && !strcmp(table, "ours");
@@ -154,8 +155,7 @@ void own_runs_free(struct own_runs *runs) {
 
 /* --- differences -------------------------------------------------------------------------------------------------- */
 
-/* Counts the pairs of SETTING_NUMBER in which a key differs from an own run, and appends them to `text`, unless
- * NULL. */
+/* Counts the SETTING_NUMBER pairs in which a key differs from an own run. Appends them to `text`, unless it is NULL. */
 static int differences(const struct own_run *own, const struct label *key, char *text) {
     int n = 0;
     for (int i = 0; i < key->n; i++) {
