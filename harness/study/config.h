@@ -46,8 +46,7 @@ struct run_length {
  * removes a stop-after that has no effect, and makes epochs agree with steps. */
 struct run_length config_length(struct config *c, int64_t n_train);
 
-/* Returns the other one of the two flags that set a run's length: "epochs" for "steps", "steps" for "epochs". NULL for
- * other flags. */
+/* Returns the other flag that sets a run's length: "epochs" for "steps", "steps" for "epochs". Else NULL. */
 const char *config_other_length(const char *flag);
 
 /* ST_USAGE: the given epochs have more steps than --steps may have. */

@@ -46,8 +46,7 @@ struct graph_list {
  * it is for another op or device; the message names it, its op and what to try. */
 enum status graphs_check_forced(const struct graph_list *graphs, const struct setup *s, struct error *e);
 
-/* Names the kernels that the graphs use, each once, in the order of their calls: "embedding_cpu linear_cpu". ST_FAIL:
- * `text` is too short. */
+/* Names the kernels that the graphs use, each once, in the order of their calls. ST_FAIL: `text` is too short. */
 enum status graphs_kernels(const struct graph_list *graphs, char *text, size_t size, struct error *e);
 
 /* Size of a run, from its graphs. */

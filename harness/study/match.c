@@ -1,5 +1,4 @@
-/* match.c - finds the width at which a net has a given number of parameters, or a given size of the recurrent state
- * (--match, setup_match). */
+/* match.c - finds the width at which a net has a given number of parameters or size of its state (setup_match). */
 #include "harness/study/setup.h"
 
 #include <inttypes.h>

@@ -14,8 +14,7 @@ struct graph;
 
 #define NUMERICS_BASE "1"
 
-/* Appends the ops and kernels of a graph that have a raised version and are not yet in `text`. ST_FAIL: `text` is too
- * short. */
+/* Appends the ops and kernels of a graph with a raised version that are not in `text`. ST_FAIL: it is too short. */
 enum status numerics_add_graph(const struct graph *g, char *text, size_t size, struct error *e);
 
 /* Resolves a run from the texts of a task and a model, and gives its version. Errors as setup_resolve. */

@@ -187,8 +187,7 @@ static enum status choose(const struct axis *axes, int n, int64_t number, struct
 
 /* --- runs --------------------------------------------------------------------------------------------------------- */
 
-/* Returns the slot of a run, or the empty slot where it belongs. Ids are hashes, so their first digits spread runs
- * evenly. */
+/* Returns the slot of a run, or the empty slot where it belongs. Ids are hashes, so runs spread evenly. */
 static struct plan_slot *slot_of(const struct plan *plan, const char *run_id) {
     char digits[9];
     snprintf(digits, sizeof digits, "%.8s", run_id);
@@ -228,8 +227,7 @@ static enum status make_room(struct plan *plan, struct error *e) {
     return ST_OK;
 }
 
-/* Adds the setup to the plan, which then owns it; frees it if its run is planned already. Task words must come in
- * order. */
+/* Adds the setup to the plan, or frees it if its run is planned already. Task words must come in order. */
 static enum status add_setup(struct plan *plan, int word, struct setup *s, struct error *e) {
     enum status status = make_room(plan, e);
     struct plan_slot *slot = status == ST_OK ? slot_of(plan, s->id.run_id) : NULL;
@@ -338,8 +336,7 @@ static enum status list_settings(const struct plan_request *r, const char *word,
     return expand(&x, &model, 0, out, e);
 }
 
-/* Adds the runs of one word of --models, such as "bdlru:m=5" or "lstm@dim=1024", for one combination of the flags'
- * values. */
+/* Adds the runs of one word of --models, such as "bdlru:m=5", for one combination of the flags' values. */
 static enum status add_model(struct plan *plan, const struct plan_request *r, const struct label *chosen,
                              const char *task, const char *word, struct error *e) {
     struct texts settings = {0}, rates = {0};

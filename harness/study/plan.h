@@ -1,5 +1,4 @@
-/* plan.h - the runs of a bench: every combination of the task's settings, models, values of flags, learning rates and
- * seeds. */
+/* plan.h - the runs of a bench: all combinations of task settings, models, values of flags, rates and seeds. */
 #ifndef LRNN_HARNESS_STUDY_PLAN_H
 #define LRNN_HARNESS_STUDY_PLAN_H
 
@@ -8,8 +7,7 @@
 struct plan {
     struct setup **setups; /* resolved and closed (setup_close); owned */
     int n;
-    /* Hash table from run id to run. It is valid only inside plan_make, because later functions reorder runs and change
-     * ids. */
+    /* Hash table from run id to run, valid only inside plan_make: later functions reorder runs and change ids. */
     struct plan_slot {
         int run;  /* index of its setup plus 1; 0: empty */
         int word; /* index of the last task word that uses the run */

@@ -222,8 +222,7 @@ static enum status check_model(const char *text, const char *origin, struct erro
     return ST_OK;
 }
 
-/* Checks a value without knowing its task or model. Values that do not fit each other are reported when runs are
- * planned. */
+/* Checks a value without knowing its task or model. Planning the runs reports values that do not fit each other. */
 static enum status check_value(const char *key, const char *value, const char *origin, struct error *e) {
     bool models = !strcmp(key, "models"), tasks = !strcmp(key, "tasks");
     if (!strcmp(key, "variants") && strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
@@ -383,8 +382,7 @@ static enum status find_file(const char *name, const char *above, char path[PATH
                 name);
 }
 
-/* Reads the plan that find_file found, without its bases. ST_DATA: it cannot be read, for example because it is a
- * folder. */
+/* Reads the plan that find_file found, without its bases. ST_DATA: it cannot be read, or is a folder. */
 static enum status read_one(struct plan_file *p, const char *path, struct error *e) {
     const struct built_in *b = built_in_named(path);
     struct error why;

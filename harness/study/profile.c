@@ -208,8 +208,7 @@ static bool makes_task(const struct profile *p, const char *name, const struct p
     return false;
 }
 
-/* Whether the run has the profile's flags. If the profile has flags for the run's mixer alone, the run must have those
- * too. */
+/* Whether the run has the profile's flags, also those that the profile has only for the run's mixer. */
 static bool makes(const struct profile *p, const struct profile_question *q) {
     struct config c;
     struct label all_flags;

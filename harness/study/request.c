@@ -71,8 +71,7 @@ static const char *known_name(const void *list, int i) {
     return i < n_tasks ? task_name_at(i) : plan_file_built_in(PLAN_PAPERS, i - n_tasks);
 }
 
-/* Makes the error for a word that is neither a task nor a plan. It says whether the options are wrong or the name
- * before ':'. */
+/* Makes the error for a word that is neither a task nor a plan. It says whether the name or its options are wrong. */
 static enum status neither(const char *word, struct error *e) {
     struct label label;
     char name[PLAN_NAME_BYTES];

@@ -105,8 +105,7 @@ static const struct option *model_table(const char *name) {
     return model ? model->options : NULL;
 }
 
-/* Leaves out the flags for parts of a layer (mlp, norm) if the net has its own parts, because the flags then have no
- * effect. */
+/* Leaves out the flags for parts of a layer (mlp, norm) if the net has its own parts and does not use the flags. */
 static enum status leave_out_parts(struct label *key, struct error *e) {
     struct backbone net;
     const char *kind = label_get(key, "backbone"), *name = label_get(key, "model");

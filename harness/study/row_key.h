@@ -16,8 +16,7 @@
  * program does not know stay unchanged. ST_USAGE: a line that is no pair, or too much text. */
 enum status row_key(const char *text, struct label *key, struct error *e);
 
-/* Returns the value of a pair of a key; for a flag that the net does not use, its default; "" if there is no such
- * pair. */
+/* Returns the value of a pair of a key; "": there is no such pair. A flag that the net does not use has its default. */
 const char *row_key_value(const struct label *key, const char *name);
 
 /* Gives a row's id: the hash of its key. `identity` is the identity of one of its runs. Errors as row_key. */

@@ -12,8 +12,7 @@
 #include "harness/store/version.h"
 #include "tasks/curriculum.h"
 
-/* Appends printf-style text to the description of a run. The description becomes the run's identity, so no part of it
- * may be missing. */
+/* Appends printf-style text to the description of a run, which becomes its identity. No part of it may be missing. */
 static enum status append(char text[CONFIG_TEXT], struct error *e, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static enum status append(char text[CONFIG_TEXT], struct error *e, const char *format, ...) {
@@ -135,8 +134,7 @@ static bool acts(const struct setup *s, int i) {
     return i == OF_POOL ? s->spec.task.shape.per_sequence : backbone_takes_parts(&net);
 }
 
-/* Sets a flag that has no effect for this net or task to its default. Otherwise its value would change the run's name
- * and identity. */
+/* Sets a flag that has no effect for this net or task to its default, so that it does not change the run's identity. */
 static enum status leave_out_idle(struct setup *s, struct error *e) {
     for (int i = 0; i < PARTIAL; i++) {
         const struct option *o = option_find(backbone_options, partial[i].flag);
@@ -252,8 +250,7 @@ enum status setup_fit(const struct setup *s, const struct net_shape *net, struct
     return model_fit(fitted, &d, e);
 }
 
-/* Fits the model to each length that is known before the run: that of training, of test, and of the second batch if
- * there is one. */
+/* Fits the model to the lengths that are known before the run: of training, of test, and of a second batch. */
 static enum status fit_lengths(struct setup *s, struct error *e) {
     struct net_shape train = setup_net_shape(s, SPLIT_TRAIN), test = setup_net_shape(s, SPLIT_TEST), second = train;
     TRY(setup_fit(s, &test, &s->shapes.eval_model, e));

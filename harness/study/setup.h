@@ -115,8 +115,7 @@ struct net_shape setup_net_shape(const struct setup *s, enum split split);
 /* Returns the number of sequences in the second batch of a step; 0 if the task has none. */
 int64_t setup_second_rows(const struct setup *s);
 
-/* Fits the model to the sequences of a net of that shape, as the run's own model is fitted, with the same
- * parameters. */
+/* Fits the model to the sequences of a net of that shape, like the run's own model, with the same parameters. */
 enum status setup_fit(const struct setup *s, const struct net_shape *net, struct model_choice *fitted, struct error *e);
 
 struct schedule setup_schedule(const struct setup *s);

@@ -75,8 +75,7 @@ enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT
 enum status config_read_text(const char *text, const char *name, struct config *c, char task[LABEL_TEXT],
                              char model[LABEL_TEXT], struct error *e);
 
-/* Makes a resolved setup on the heap from texts and a configuration. NULL with *e set after an error. Free it with
- * setup_free. */
+/* Makes a resolved setup from texts and a configuration. NULL with *e set after an error. Free it with setup_free. */
 struct setup *setup_make(const struct config *config, const char *task, const char *model, struct error *e);
 
 /* Like setup_make, from the configuration in a run record or in exported weights (config_read_text). ST_DATA: the

@@ -28,8 +28,7 @@ static enum status format_list(const struct plan *plan, bool steps, struct print
     return printed_end(list, ST_OK, "a list of runs", e);
 }
 
-/* Gives the path of a list, OUT/sweeps/NAME-HASH.tsv. In NAME, characters other than letters and digits become
- * hyphens. */
+/* Gives the path of a list, OUT/sweeps/NAME-HASH.tsv. In NAME, all but letters and digits become hyphens. */
 static enum status list_path(const char *out, const char *name, const char *text, size_t size, char path[PATH_BYTES],
                              struct error *e) {
     char plain[48], hash[RUN_ID_HEX];

@@ -32,8 +32,7 @@ void sweep_list_withdraw(const struct plan *plan, const char *out, const char *n
 enum status sweep_lists_read(const char *out, struct sweep_list **lists, int *n, struct error *e);
 void sweep_lists_free(struct sweep_list *lists, int n);
 
-/* Copies the lists of the folder `from` that the folder `out` lacks. ST_DATA: a list is damaged; ST_FAIL: a list cannot
- * be written. */
+/* Copies the lists of the folder `from` that `out` lacks. ST_DATA: a list is damaged; ST_FAIL: it cannot be written. */
 enum status sweep_lists_merge(const char *from, const char *out, struct error *e);
 
 /* ST_DATA: a list of the folder is damaged. */
