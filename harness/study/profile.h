@@ -32,7 +32,7 @@ enum status profile_flags(const struct profile *p, struct label *flags, struct e
 /* Whether some profile sets that flag; then the flag's default depends on the profile. */
 bool profile_sets_flag(const char *flag);
 
-/* Finds a profile by name, for a task or short name, else for its suite. ST_USAGE: there is none; the message lists all. */
+/* Finds a profile by name, for a task or short name, else for its suite. ST_USAGE: there is none; it lists all. */
 enum status profile_find(const char *task, const char *suite, const char *name, const struct profile **profile,
                          struct error *e);
 
