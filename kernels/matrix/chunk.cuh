@@ -1,10 +1,10 @@
-/* chunk.cuh - parts that the chunkwise CUDA twins of the matrix-state recurrences share: matrices in shared memory, the
- * work of a block, and products (kernels/lib/tile_product.cuh).
+/* chunk.cuh - parts that the chunkwise CUDA kernels of the matrix-state recurrences share: matrices in shared memory,
+ * the work of a thread block, and products (kernels/lib/tile_product.cuh).
  *
  * A sequence is cut into segments, and a head's state into strips of W columns (strip.cuh), which are independent in
- * the recurrence. A block has a strip of a segment. In struct strip_shape, `rows` is dk rounded up to whole tiles,
- * `chunk` the tokens of a segment, and `chunks` the number of segments. A chunk of STATE_CHUNK rows of tokens is
- * computed at once. */
+ * the recurrence. A thread block computes one strip of one segment. In struct strip_shape, `rows` is dk rounded up to
+ * whole tiles, `chunk` is the number of tokens of a segment, and `chunks` the number of segments. The STATE_CHUNK rows
+ * of a chunk of tokens are computed at once. */
 #ifndef LRNN_KERNELS_MATRIX_CHUNK_CUH
 #define LRNN_KERNELS_MATRIX_CHUNK_CUH
 
@@ -13,16 +13,16 @@
 #include "kernels/matrix/strip.cuh"
 
 #define CHUNK_THREADS  128
-#define CHUNK_RESIDENT 4  /* blocks per multiprocessor: the largest shared memory has room for so many */
-#define CHUNK_WIDEST   72 /* columns of a strip: 64 and an mLSTM's normaliser */
+#define CHUNK_RESIDENT 4  /* thread blocks per multiprocessor; the largest shared memory has room for so many */
+#define CHUNK_WIDEST   72 /* most columns of a strip: 64, and the normaliser of an mLSTM */
 static_assert(STATE_CHUNK == TILE_ROWS, "a chunk's tokens are the rows of a tile");
 
 namespace {
 
 /* --- shared memory ------------------------------------------------------------------------------------------------ */
 
-/* A matrix in shared memory. The distance of rows is 4 more than a multiple of 8, so that lanes of neighbouring rows
- * read different banks. */
+/* A matrix in shared memory. Rows lie 4 more than a multiple of 8 apart, so that lanes of neighbouring rows read
+ * different banks. */
 struct matrix {
     real *at;
     int ld;
@@ -34,7 +34,7 @@ struct matrix {
     }
 };
 
-/* Takes arrays one after the other; base NULL: only counts. */
+/* Takes arrays one after the other. If base is NULL, it only counts their size. */
 struct cursor {
     real *base;
     int used;
@@ -55,12 +55,13 @@ struct cursor {
 /* --- the work of a block ------------------------------------------------------------------------------------------ */
 
 struct segment {
-    int64_t b, h, head, strip; /* head, strip: counted over all sequences */
-    int index, begin, end;     /* tokens */
-    int first, width;          /* columns */
+    int64_t b, h, head, strip; /* head and strip are counted over all sequences */
+    int index, begin, end;     /* index: of the segment; begin, end: its tokens */
+    int first, width;          /* first column of the strip, and number of columns */
 };
 
-/* Blocks are the strips of segment `from`, then the strips of the next one. */
+/* Returns the segment and strip of this thread block. The first blocks are the strips of segment `from`, the next ones
+ * those of the segment after it. */
 __device__ inline struct segment segment_here(const struct strip_shape &s, int from) {
     struct segment at;
     int64_t strips = s.B * s.H * s.strips;
@@ -78,7 +79,8 @@ __device__ inline struct segment segment_here(const struct strip_shape &s, int f
     return at;
 }
 
-/* Shape of a call whose arrays take `reals(shape)` of shared memory: as few strips as fit, of about the same width. */
+/* Returns the shape of a call whose arrays take `reals(shape)` of shared memory. It has as few strips as fit, of about
+ * the same width. */
 template <class Reals>
 inline struct strip_shape chunk_shape_of(const struct state_shape &z, int64_t segment, Reals reals) {
     const int step = TILE_COLUMNS;
@@ -104,12 +106,12 @@ inline dim3 chunk_blocks(const struct strip_shape &s, int segments) {
     return dim3((unsigned)(segments * s.B * s.H * s.strips));
 }
 
-/* The number of tokens of the chunk from `begin` on. */
+/* Returns the number of tokens of the chunk that starts at `begin`. */
 __device__ inline int chunk_count(const struct segment &at, int begin) {
     return at.end - begin < STATE_CHUNK ? at.end - begin : STATE_CHUNK;
 }
 
-/* Row i of `count` rows that are `step` apart; NULL past the last row. */
+/* Gives row i of `count` rows that lie `step` apart; NULL after the last row. */
 struct spaced_rows {
     const real *from;
     int64_t step;
@@ -119,7 +121,8 @@ struct spaced_rows {
     }
 };
 
-/* to (rows x columns) = factor row(i). A row has `width` values; the rest, and rows that are NULL, become 0. */
+/* Loads to = factor * row(i) for all rows x columns. A row has `width` values; the other columns, and rows that are
+ * NULL, become 0. */
 template <class Row>
 __device__ inline void load(struct matrix to, int rows, int columns, int width, Row row, real factor = 1) {
     for (int e = (int)threadIdx.x; e < rows * columns; e += CHUNK_THREADS) {
@@ -141,8 +144,8 @@ __device__ inline void store_state(const struct strip_shape &s, int dk, const st
         to[e / at.width * s.dv + e % at.width] = from(e / at.width, e % at.width);
 }
 
-/* The block's columns of the state kept before token `begin`; `kept` (B,tokens / every,H,dk,dv) has the states before
- * every `every`-th token. */
+/* Returns the block's columns of the stored state before token `begin`. `kept` (B,tokens / every,H,dk,dv) has the
+ * states before every `every`-th token. */
 __device__ inline real *kept_at(const struct strip_shape &s, int dk, const struct segment &at, int begin, int every,
                                 real *kept) {
     int64_t count = (s.T + every - 1) / every;
@@ -151,7 +154,8 @@ __device__ inline real *kept_at(const struct strip_shape &s, int dk, const struc
 
 /* --- products ----------------------------------------------------------------------------------------------------- */
 
-/* X = through X + rows^T diag(weight) columns: the state after a chunk, or the gradient of the state before it. */
+/* Computes X = through X + rows^T diag(weight) columns, which is the state after a chunk, or the gradient of the state
+ * before it. */
 template <class Weight>
 __device__ inline void advance(const struct strip_shape &s, real through, struct matrix rows, Weight weight,
                                struct matrix columns, struct matrix X) {
@@ -164,7 +168,7 @@ __device__ inline void advance(const struct strip_shape &s, real through, struct
     });
 }
 
-/* keys or values: [m][n] = row m of a . row n of b. */
+/* Computes keys or values: to[m][n] = (row m of a) . (row n of b). */
 __device__ inline void scores(int width, struct matrix a, struct matrix b, struct matrix to) {
     each_tile(STATE_CHUNK, STATE_CHUNK, [&](struct tile tile) {
         struct tile_sums sums = {};
@@ -174,7 +178,7 @@ __device__ inline void scores(int width, struct matrix a, struct matrix b, struc
     });
 }
 
-/* Calls put(n, row n of a . row n of b); a warp takes one row after the other. */
+/* Calls put(n, (row n of a) . (row n of b)) for all rows. A warp takes one row after the other. */
 template <class Put> __device__ inline void row_dots(int width, struct matrix a, struct matrix b, Put put) {
     int lane = (int)threadIdx.x % WARP;
     for (int n = (int)threadIdx.x / WARP; n < STATE_CHUNK; n += CHUNK_THREADS / WARP) {
@@ -185,8 +189,8 @@ template <class Put> __device__ inline void row_dots(int width, struct matrix a,
     }
 }
 
-/* The sum of A o B over a strip's states, returned in every thread. `warps` has one real per warp. All threads must
- * call it. */
+/* Returns the sum of A o B over a strip's states in every thread. `warps` has one real per warp. All threads must call
+ * it. */
 __device__ inline real state_product(const struct strip_shape &s, struct matrix A, struct matrix B, real *warps) {
     real sum = 0;
     for (int e = (int)threadIdx.x; e < s.rows * s.W; e += CHUNK_THREADS)

@@ -1,10 +1,10 @@
-/* chunk.h - parts that the chunkwise kernels of the matrix-state recurrences share: products of small matrices in
+/* chunk.h - parts that the chunkwise CPU kernels of the matrix-state recurrences share: products of small matrices in
  * registers, and products of gates over ranges of tokens.
  *
- * A chunk is STATE_CHUNK rows (tokens, or steps of tokens; missing rows are zero), so that a row of scores is a vector.
- * Scores are stored [writer][reader]: element [m][n] is for what row m wrote into the state and row n reads. Widths are
- * multiples of STATE_VECTOR. At these sizes the products are as fast as OpenBLAS's, faster if one side is 16, and
- * slower by a fifth in updates of 16 terms. */
+ * A chunk has STATE_CHUNK rows (tokens, or steps of tokens; missing rows are zero), so that a row of scores is a
+ * vector. Scores are stored [writer][reader]: element [m][n] is for what row m writes into the state and row n reads
+ * from it. Widths are multiples of STATE_VECTOR. At these sizes the products are as fast as OpenBLAS's, faster if one
+ * side is 16, and slower by a fifth in updates of 16 terms. */
 #ifndef LRNN_KERNELS_MATRIX_CHUNK_H
 #define LRNN_KERNELS_MATRIX_CHUNK_H
 
@@ -12,15 +12,15 @@
 #include "kernels/matrix/state_cpu.h"
 
 #if defined(__AVX512F__)
-#define TILE_ROWS    8 /* 8 x 2 sums, 2 vectors of B and one of A fit in 32 registers */
+#define TILE_ROWS    8 /* 8 x 2 sums, 2 vectors of B and one of A fit into 32 registers */
 #define TILE_VECTORS 2
 #else
-#define TILE_ROWS    4 /* for 16 registers; a sixth faster than 4 x 2 */
+#define TILE_ROWS    4 /* for 16 registers; by a sixth faster than 4 x 2 */
 #define TILE_VECTORS 3
 #endif
 enum { SCORES = STATE_CHUNK * STATE_CHUNK };
 
-/* A matrix whose element (r,k) is at[r * row + k * step]: as stored or transposed. */
+/* A matrix whose element (r,k) is at[r * row + k * step]. So it may be stored normally or transposed. */
 struct factor {
     const real *at;
     int64_t row, step;
@@ -36,7 +36,7 @@ struct extent {
     int64_t rows, columns, depth;
 };
 
-/* out = keep out + A B. */
+/* The product out = keep * out + A B. */
 struct product {
     struct extent n;
     struct factor A; /* rows x depth */
@@ -46,8 +46,8 @@ struct product {
     int64_t ldo;
 };
 
-/* One tile of a product, from row r and column j on: at most TILE_ROWS x TILE_VECTORS, or 2 TILE_ROWS rows of one
- * vector. `rows` and `vectors` are constants. */
+/* Computes one tile of a product, whose first element is (r, j). It has at most TILE_ROWS x TILE_VECTORS vectors, or
+ * one vector and 2 TILE_ROWS rows. `rows` and `vectors` are constants. */
 FORCE_INLINE void product_tile(int rows, int vectors, const struct product *p, int64_t r, int64_t j) {
     const real *A = p->A.at + r * p->A.row, *B = p->B.at + j, keep = p->keep;
     int64_t row = p->A.row, step = p->A.step, ldb = p->B.ld, ldo = p->ldo, depth = p->n.depth;
@@ -73,14 +73,14 @@ FORCE_INLINE void product_tile(int rows, int vectors, const struct product *p, i
     for (int i = 0; i < rows * vectors; i++) lanes_to(out + i / vectors * ldo + i % vectors * LANES, sum[i]);
 }
 
-/* The largest tile is not inlined. If it were, gcc 12 tuned for Zen would keep the counters of the loops over tiles in
- * vector registers, have none left for the vectors of B, and read these again for every sum. */
+/* The largest tile is not inlined. Otherwise gcc 12, tuned for Zen, would keep the counters of the loops over tiles in
+ * vector registers, would have none left for the vectors of B, and would read these again for every sum. */
 static __attribute__((noinline, unused)) void whole_tile(const struct product *p, int64_t r, int64_t j) {
     product_tile(TILE_ROWS, TILE_VECTORS, p, r, j);
 }
 
-/* Computes tiles of `tall` rows and that many vectors, from column j on, as long as they do not pass `end`. Returns the
- * first column that is left. */
+/* Computes the tiles of `tall` rows and `vectors` vectors from column j on, as long as they do not pass `end`. Returns
+ * the first column that is left. */
 FORCE_INLINE int64_t product_columns(int tall, int vectors, const struct product *p, int64_t j, int64_t end) {
     for (; j + vectors * LANES <= end; j += vectors * LANES)
         for (int64_t r = 0; r < p->n.rows; r += tall) {
@@ -92,7 +92,7 @@ FORCE_INLINE int64_t product_columns(int tall, int vectors, const struct product
     return j;
 }
 
-/* `tall` is the number of rows of a tile of one vector. Four vectors are two tiles of two. */
+/* Computes all tiles. `tall` is the number of rows of a tile with one vector. Four vectors make two tiles of two. */
 FORCE_INLINE void product_tiles(int tall, const struct product *p) {
     int64_t columns = p->n.columns, last = columns, j = 0;
     if (columns % (TILE_VECTORS * LANES) == LANES && columns > LANES) last = columns - 4 * LANES;
@@ -107,8 +107,9 @@ static __attribute__((noinline, unused)) void product_of_any_size(const struct p
     product_tiles(TILE_ROWS, p);
 }
 
-/* out = keep out + A B. rows are a multiple of STATE_CHUNK / 2, columns of STATE_VECTOR; out has rows ldo apart.
- * keep = 0 does not read out. A product of constant sizes is small, so it is compiled in place. */
+/* Computes out = keep * out + A B. The number of rows is a multiple of STATE_CHUNK / 2, the number of columns a
+ * multiple of STATE_VECTOR. Rows of `out` lie ldo apart. If keep is 0, `out` is not read. A product of constant sizes
+ * is small, so it is compiled in place. */
 FORCE_INLINE void chunk_product(struct extent n, struct factor A, struct right B, real keep, real *out, int64_t ldo) {
     const struct product p = {n, A, B, keep, out, ldo};
     if (__builtin_constant_p(n.rows) && __builtin_constant_p(n.columns) && __builtin_constant_p(n.depth))
@@ -117,8 +118,8 @@ FORCE_INLINE void chunk_product(struct extent n, struct factor A, struct right B
         product_of_any_size(&p);
 }
 
-/* Like chunk_product, for rows = depth = STATE_CHUNK and a triangular A: row r is 0 after (LOWER) or before (UPPER)
- * element r. A quarter of A is left out. */
+/* Like chunk_product, for rows = depth = STATE_CHUNK and a triangular A. LOWER: in row r, elements after element r are
+ * 0; UPPER: elements before it. A quarter of the work on A is left out. */
 enum triangle { LOWER, UPPER };
 
 FORCE_INLINE void triangle_product(enum triangle side, int64_t columns, struct factor A, struct right B, real keep,
@@ -131,7 +132,7 @@ FORCE_INLINE void triangle_product(enum triangle side, int64_t columns, struct f
                   out + half * ldo, ldo);
 }
 
-/* Alternate elements of a and b, from the first half of each (low) or the second half (high). */
+/* Interleave elements of a and b: of the first half of each (low), or of the second half (high). */
 #if defined(__has_builtin) && LANE_BYTES >= 32
 #if __has_builtin(__builtin_shufflevector)
 #if LANE_BYTES / (REAL_IS_DOUBLE ? 8 : 4) == 16
@@ -148,8 +149,9 @@ FORCE_INLINE void triangle_product(enum triangle side, int64_t columns, struct f
 #endif
 #endif
 
-/* to[j][r] = from[r][j] for one tile of LANES x LANES. Interleaving rows i and i + half rotates the bits of an
- * element's index (row, column) by one. After as many rounds as the row has bits, row and column are exchanged. */
+/* Computes to[j][r] = from[r][j] for one tile of LANES x LANES. Interleaving rows i and i + half rotates the bits of an
+ * element's index (row, column) by one. After as many rounds as the row number has bits, row and column are
+ * exchanged. */
 FORCE_INLINE void transpose_tile(const real *from, int64_t ld, real *to, int64_t ldt) {
 #ifdef INTERLEAVE_LOW
     lanes v[LANES], w[LANES];
@@ -173,7 +175,7 @@ FORCE_INLINE void transpose_tile(const real *from, int64_t ld, real *to, int64_t
 #endif
 }
 
-/* to[j][r] = from[r][j], r < rows, j < columns, both multiples of STATE_VECTOR. */
+/* Computes to[j][r] = from[r][j] for r < rows, j < columns, both multiples of STATE_VECTOR. */
 static __attribute__((noinline, unused)) void transpose(int64_t rows, int64_t columns, const real *from, int64_t ld,
                                                         real *to, int64_t ldt) {
     for (int64_t r = 0; r < rows; r += LANES)
@@ -189,13 +191,13 @@ FORCE_INLINE void clear_row(int64_t n, real *to) {
     for (int64_t i = 0; i < n; i += LANES) lanes_to(to + i, (lanes){0});
 }
 
-/* to += factor from */
+/* Computes to += factor * from. */
 FORCE_INLINE void add_row(int64_t n, real factor, const real *from, real *to) {
     for (int64_t i = 0; i < n; i += LANES) lanes_to(to + i, lanes_axpy(factor, lanes_at(from + i), lanes_at(to + i)));
 }
 
-/* Lane r of the result is the sum over the lanes of v[r]; v is overwritten. Each round adds the two halves of two
- * vectors. The order of sums differs from sums_of_rows, which the pLSTM kernels use, so the bits differ. */
+/* Returns a vector whose lane r is the sum over the lanes of v[r]. Overwrites v. Each round adds the two halves of two
+ * vectors. The order of the sums differs from that of sums_of_rows, which the pLSTM kernels use, so the bits differ. */
 FORCE_INLINE lanes sums_of_lanes(lanes *v) {
 #ifdef INTERLEAVE_LOW
 #pragma GCC unroll 4
@@ -211,8 +213,8 @@ FORCE_INLINE lanes sums_of_lanes(lanes *v) {
 #endif
 }
 
-/* dots[r] = sum over i < n of a[r][i] b[r][i] for the rows of a chunk, lda and ldb apart; n a multiple of
- * STATE_VECTOR. */
+/* Computes dots[r] = sum over i < n of a[r][i] b[r][i] for the rows of a chunk, which lie lda and ldb apart. n is a
+ * multiple of STATE_VECTOR. */
 FORCE_INLINE void row_dots(int64_t n, const real *a, int64_t lda, const real *b, int64_t ldb, real *dots) {
     for (int r = 0; r < STATE_CHUNK; r += LANES) {
         lanes sum[LANES];
@@ -226,8 +228,8 @@ FORCE_INLINE void row_dots(int64_t n, const real *a, int64_t lda, const real *b,
     }
 }
 
-/* Sum of a o b over a state, n a multiple of 4. There are four sums, because in a single sum each addition would wait
- * for the previous one. */
+/* Returns the sum of a o b over a state; n is a multiple of 4. It adds four sums in parallel, because in a single sum
+ * each addition would wait for the one before it. */
 FORCE_INLINE real state_dot(int64_t n, const real *a, const real *b) {
     real sum0 = 0, sum1 = 0, sum2 = 0, sum3 = 0;
     int64_t part = n / 4;
@@ -241,7 +243,8 @@ FORCE_INLINE real state_dot(int64_t n, const real *a, const real *b) {
     return (sum0 + sum1) + (sum2 + sum3);
 }
 
-/* ranges[m][n] = product of f over m < x <= n; 0 where n < m. Products, not logarithms: f may be negative or 0. */
+/* Computes ranges[m][n] = f[m+1] ... f[n], or 0 where n < m. It multiplies and takes no logarithms, so f may be
+ * negative or 0. */
 FORCE_INLINE void range_products(const real *f, real *restrict ranges) {
     const lanes ones = (lanes){0} + 1;
     for (int n = 0; n < STATE_CHUNK; n += LANES) {
@@ -254,7 +257,7 @@ FORCE_INLINE void range_products(const real *f, real *restrict ranges) {
     }
 }
 
-/* after[n] = f[n+1] ... f[last] */
+/* Computes after[n] = f[n+1] ... f[last]. */
 FORCE_INLINE void products_behind(const real *f, real *after) {
     real product = 1;
 #pragma GCC unroll 16

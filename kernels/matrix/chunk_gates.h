@@ -1,14 +1,14 @@
-/* chunk_gates.h - the gates of a chunk of an outer-product state with J states per head (outer_chunk.h),
- * and their gradients.
+/* chunk_gates.h - the gates of a chunk of an outer-product state with J states per head (outer_chunk.h), and their
+ * gradients.
  *
- * The readers n of a chunk are its tokens and, after them, its exits: exit a is state a after the chunk. A unit that is
- * written into state i at token t reaches reader n with the factor Z_t[i][n] = (M_n^T T_{n-1} ... T_{t+1})[i] for a
- * later token, (T_last ... T_{t+1})[a][i] for an exit. Z is computed from the last token back: Z_{t-1} = T_t^T Z_t,
- * then column t becomes M_t. Z_-1 has the factors of the states before the chunk. Then
+ * The readers n of a chunk are its tokens and its exits; exit a is state a after the chunk. The tokens come first. A 1
+ * that is written into state i at token t reaches reader n with the factor Z_t[i][n]. For a later token it is (M_n^T
+ * T_{n-1} ... T_{t+1})[i], for an exit (T_last ... T_{t+1})[a][i]. Z is computed from the last token to the first:
+ * Z_{t-1} = T_t^T Z_t, and then column t becomes M_t. Z_-1 has the factors of the states before the chunk. Then
  *   Gate[m][n] = sum_i S_m[i] Z_m[i][n], but D_m for n = m
- * Gradients: let R[m][n] = (q_n . k_m)(w_n . v_m), for an exit k_m^T E_a v_m. Let Y_t[j][n] be what reader n would read
- * of state j before token t, times w_n; for an exit it is <E_a, C_j>. Y follows the recurrence:
- *   Y_{t+1}[i][n] = sum_j T_t[i][j] Y_t[j][n] + S_t[i] R[t][n]      Y_0: of the states before the chunk
+ * Gradients: For a token, R[m][n] = (q_n . k_m)(w_n . v_m), and Y_t[j][n] is what reader n would read of state j before
+ * token t, times w_n. For an exit, R is k_m^T E_a v_m, and Y is the sum of E_a o C_j. Y follows the recurrence
+ *   Y_{t+1}[i][n] = sum_j T_t[i][j] Y_t[j][n] + S_t[i] R[t][n]      Y_0: from the states before the chunk
  *   dM_t[j] = Y_t[j][t]      dD_t = R[t][t]
  *   dT_t[i][j] = sum_n Z_t[i][n] Y_t[j][n]      dS_t[i] = sum_n Z_t[i][n] R[t][n]
  * There is no division and no logarithm, so T may be negative or 0. */
@@ -19,23 +19,25 @@
 #include "kernels/matrix/chunk.h"
 #include "kernels/matrix/outer_head.h"
 
-/* Place of a chunk in a sequence. */
+/* Where a chunk lies in its sequence. */
 struct chunk {
-    int64_t first, count; /* tokens */
-    bool begins, ends;    /* it begins or ends the sequence: no states before it, no gradient after it */
+    int64_t first, count; /* first token, and number of tokens */
+    /* begins: it is the first chunk, with no states before it; ends: it is the last, with no gradient after it */
+    bool begins, ends;
 };
 
-enum { READERS = 2 * STATE_CHUNK }; /* tokens, then at most as many exits */
+enum { READERS = 2 * STATE_CHUNK }; /* at most: tokens, then as many exits */
 
-/* The gates of one chunk and head, and gradients. Missing tokens write nothing, read nothing and keep the states. */
+/* The gates of one chunk and head, and their gradients. Tokens after the end of the sequence write nothing, read
+ * nothing and keep the states. */
 struct chunk_gates {
     real *T, *S, *M, *D; /* [J][J][t], [J][t], [J][t], [t] */
     real *Z, *gate;      /* [1 + t][J][n], [m][n] */
-    real *writes;        /* [a][m]: gate of the exits */
-    real *after;         /* J = 1: [t], Z_t of the exit */
+    real *writes;        /* [a][m]: the gates of the exits */
+    real *after;         /* for J = 1, [t]: Z_t of the exit */
     real *Y, *R;         /* [t][J][n], [m][n] */
     real *taken;         /* [a][m]: R of the exits */
-    real *dT, *dS, *dM;  /* as T, S, M */
+    real *dT, *dS, *dM;  /* same shapes as T, S, M */
 };
 
 FORCE_INLINE void read_gate(const struct outer_rows *gate, const struct chunk *k, int64_t width, real *to) {
@@ -66,7 +68,7 @@ FORCE_INLINE void read_gates(int64_t J, const struct outer_head *h, const struct
         memcpy(g->D, g->S, STATE_CHUNK * sizeof *g->D);
 }
 
-/* row += sum over i of factors[i * step] rows[i], J rows of READERS, from reader `first` on. */
+/* Computes row += sum over i of factors[i * step] rows[i], from reader `first` on. There are J rows of READERS. */
 FORCE_INLINE void add_rows(int64_t J, const real *factors, int64_t step, const real *rows, int64_t first, real *row) {
     for (int64_t n = first; n < READERS; n += LANES) {
         lanes sum = lanes_at(row + n);
@@ -75,10 +77,10 @@ FORCE_INLINE void add_rows(int64_t J, const real *factors, int64_t step, const r
     }
 }
 
-/* The readers whose factors are wanted. */
+/* For which readers factors are computed: only exits, or tokens and exits. */
 enum readers { EXITS_ALONE, TOKENS_TOO };
 
-/* The factors of one state: the row of the tokens stays in registers, the exit is a number. */
+/* Computes the factors if J = 1. The row of the tokens stays in registers, and the exit is a single number. */
 FORCE_INLINE void single_reader_factors(const struct chunk_gates *g, enum readers which) {
     real after = 1;
 #pragma GCC unroll 16
@@ -100,7 +102,7 @@ FORCE_INLINE void single_reader_factors(const struct chunk_gates *g, enum reader
     }
 }
 
-/* Computes Z, gate and writes. Column t of Z_t is 0 until M_t is put there; so is column t of gate until D_t is. */
+/* Computes Z, gate and writes. Column t of Z_t is 0 until M_t is put there, and column t of gate is 0 until D_t is. */
 FORCE_INLINE void reader_factors(int64_t J, const struct chunk_gates *g, enum readers which) {
     int64_t rows = J * READERS, first = which == TOKENS_TOO ? 0 : STATE_CHUNK;
     if (J == 1) {
@@ -123,7 +125,7 @@ FORCE_INLINE void reader_factors(int64_t J, const struct chunk_gates *g, enum re
     }
 }
 
-/* dT, dS and dM of one state. The rows of Y end with the tokens; the exit's, `left`, is a number per token. */
+/* Computes dT, dS and dM if J = 1. The rows of Y have only the tokens. The exit has one number per token, `left`. */
 FORCE_INLINE void single_gate_gradients(const struct chunk_gates *g) {
     real left[STATE_CHUNK], through = g->Y[STATE_CHUNK];
 #pragma GCC unroll 16
@@ -150,7 +152,7 @@ FORCE_INLINE void single_gate_gradients(const struct chunk_gates *g) {
     }
 }
 
-/* dT, dS and dM, from Y_0, R of the tokens and `taken`. */
+/* Computes dT, dS and dM from Y_0, R of the tokens and `taken`. */
 FORCE_INLINE void gate_gradients(int64_t J, const struct chunk_gates *g) {
     int64_t rows = J * READERS;
     if (J == 1) {

@@ -1,5 +1,6 @@
-/* matrix.h - recurrences with one dk x dv matrix per head, updated with outer products and read with q. Inputs are
- * (B,T,...): all axes after B and T count as one width. Heads are contiguous: element h*dk + i of q, h*dv + j of v. */
+/* matrix.h - recurrences with one dk x dv matrix per head, which outer products update and q reads. Inputs are
+ * (B,T,...): all axes after B and T count as one width. The values of a head are contiguous: element h*dk + i of q,
+ * h*dv + j of v. */
 #ifndef LRNN_KERNELS_MATRIX_MATRIX_H
 #define LRNN_KERNELS_MATRIX_MATRIX_H
 
@@ -11,30 +12,31 @@ extern "C" {
 
 #include "kernels/matrix/list.def"
 
-/* Scalar gates per head of scan_outer, each (B,T,H). source NULL: 1. mark and direct are both given or both NULL. */
+/* Scalar gates of scan_outer, one per head and token, each (B,T,H). source NULL means 1. mark and direct are both given
+ * or both NULL. */
 struct outer_gates {
     struct tensor *decay, *source, *mark, *direct;
 };
 
-/* Outer-product state with scalar decay, C_{-1} = 0, C dk x dv:
+/* Outer-product state with a scalar decay; C is dk x dv, C_{-1} = 0:
  *   o_t = scale (mark_t C_{t-1}^T q_t + direct_t (q_t . k_t) v_t);   C_t = decay_t C_{t-1} + source_t k_t v_t^T
- * Without mark and direct the state is read after its update, o_t = scale C_t^T q_t: the same with mark = decay and
- * direct = source. pLSTM gives all four gates; Mamba2 gives decay exp(Delta A) and source Delta.
- * q, k (B,T, groups*dk), each group shared by heads/groups neighbouring heads; v (B,T, heads*dv) -> o (B,T,
- * heads*dv). */
+ * Without mark and direct the state is read after its update, o_t = scale C_t^T q_t; this is the case mark = decay,
+ * direct = source. pLSTM gives all four gates; Mamba2 gives decay exp(Delta A) and source Delta. q, k (B,T, groups*dk):
+ * heads/groups neighbouring heads share the q and k of a group. v (B,T, heads*dv) -> o (B,T, heads*dv). */
 struct tensor *scan_outer(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
                           const struct outer_gates *gates, int64_t heads, int64_t groups, double scale);
 
-/* Delta rules, S_{-1} = 0, S dk x dv. At each token S <- Diag(decay_t) S once, then for the steps j = 0, 1, ...
+/* Delta rules; S is dk x dv, S_{-1} = 0. Each token first computes S <- Diag(decay_t) S, then in each step j = 0, 1,
+ * ...
  *   with beta:            S <- S + k_j (rate beta_j (v_j - S^T k_j))^T
  *   with read:            S <- S + k_j (v_j - rate S^T read_j)^T
  *   with read and erase:  S <- S + k_j v_j^T - erase_j (rate S^T read_j)^T
  *   with none of them:    S <- S + k_j v_j^T
- * then o_t = scale S^T q_t. q (B,T, heads*dk), k, read and erase (B,T, steps*heads*dk), v (B,T, steps*heads*dv), beta
- * (B,T, steps*heads), step outermost; decay (B,T, heads), or (B,T, heads*dk) for one per key channel, or NULL: 1 -> o
- * (B,T, heads*dv). Decays may be 0 or have either sign. beta: DeltaNet; with decay: Gated DeltaNet; with a decay per
- * channel: KDA; with steps: DeltaProduct. read = b o k is a vector erase: GDN-2. read and erase: RWKV-7. None: GLA,
- * HGRN2. */
+ * and at last o_t = scale S^T q_t. q (B,T, heads*dk); k, read and erase (B,T, steps*heads*dk); v (B,T, steps*heads*dv);
+ * beta (B,T, steps*heads), with the step outermost; decay (B,T, heads), or (B,T, heads*dk) for one decay per key
+ * channel, or NULL for 1 -> o (B,T, heads*dv). Decays may be 0 or have either sign. Models: beta is DeltaNet; with
+ * decay, Gated DeltaNet; with a decay per channel, KDA; with steps, DeltaProduct. read = b o k, a vector erase, is
+ * GDN-2. read and erase are RWKV-7. None of them is GLA or HGRN2. */
 struct delta_gates {
     struct tensor *beta, *decay, *read, *erase;
 };

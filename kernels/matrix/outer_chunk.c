@@ -1,11 +1,11 @@
-/* outer_chunk.c - outer-product states, a chunk of tokens at a time (pLSTM, App. D.4 and D.8). A chunk takes products
- * of matrices, and hands the states to the next chunk. See outer_chunk.h.
+/* outer_chunk.c - outer-product states (outer_chunk.h), a chunk of 16 tokens at a time (pLSTM, App. D.4 and D.8). A
+ * chunk costs products of matrices, and hands the states to the next chunk.
  *
- * With the gates of chunk_gates.h, P[m][n] = Gate[m][n] (q_n . k_m), r_i[n] = Z_-1[i][n] what tokens read of state i
- * before the chunk, x_a[m] = Gate[m][a] what they write into state a after it, F[i][a] = Z_-1[i][a] what passes
- * through:
+ * The gates of chunk_gates.h give P[m][n] = Gate[m][n] (q_n . k_m) and three factors: r_i[n] = Z_-1[i][n], with which
+ * token n reads state i before the chunk; x_a[m] = Gate[m][a], with which token m writes into state a after the chunk;
+ * F[i][a] = Z_-1[i][a], with which state i before the chunk enters state a after it:
  *   O = scale (P^T V + sum_i diag(r_i) Q C_i)      C_a <- sum_i F[i][a] C_i + K^T diag(x_a) V
- * Adjoint, E_a the gradient of state a after the chunk, W = scale dO, U[m][n] = Gate[m][n] (w_n . v_m):
+ * Gradients, with E_a the gradient of state a after the chunk, W = scale dO, U[m][n] = Gate[m][n] (w_n . v_m):
  *   dQ = U^T K + sum_i diag(r_i) W C_i^T      dK = U Q + sum_a diag(x_a) V E_a^T      dV = P W + sum_a diag(x_a) K E_a
  *   E_i <- sum_a F[i][a] E_a + (diag(r_i) Q)^T W */
 #include "kernels/lib/scratch.h"
@@ -13,30 +13,32 @@
 
 #include "kernels/matrix/chunk_gates.h"
 
-/* When backward computes states again, it keeps the states of so many chunks at once, or of the root of the number of
- * chunks if that is more. */
+/* If forward stores no states, backward computes them again. It then has room for the states before so many chunks,
+ * called a stretch. If the root of the number of chunks is larger, a stretch has so many chunks. */
 #define KEEP_ALL 64
 
-/* Arrays of a bundle of heads that are walked through time together, one per head. */
+/* Arrays of a bundle of heads, which are computed together. Each head has one row in each array. */
 struct bundle_arrays {
     struct scratch_rows T, S, M, D; /* gates of the current chunk */
-    struct scratch_rows C, E;       /* states; backward: their gradient */
-    struct scratch_rows copies; /* backward, states computed again: C before each stretch, of all heads of a bundle */
-    struct scratch_rows kept;   /* C before each chunk of one stretch, without padding */
+    struct scratch_rows C, E;       /* C: states; E, only for backward: their gradients */
+    /* backward without stored states: C before each stretch, for all heads of a bundle */
+    struct scratch_rows copies;
+    struct scratch_rows kept; /* C before each chunk of one stretch, without padding */
 };
 
-/* Matrices of one chunk. Rows of tokens, or Qt, Wt: KW x chunk, VW x chunk. */
+/* Matrices of one chunk. Their rows are tokens, except Qt and Wt: KW x chunk, VW x chunk. */
 struct work {
-    struct chunk_gates g; /* T, S, M, D: of the current head */
+    struct chunk_gates g; /* its T, S, M, D are those of the current head */
     struct bundle_arrays all;
     int64_t J, dk, dv, KW, VW, chunks; /* KW, VW: padded */
     real scale;
     real *Q, *K, *V, *Qt;
     real *keys;                    /* [m][n]: q_n . k_m */
     real *part_keys, *part_values; /* one term of a sum over states */
-    real *W, *Wt, *dQ, *dK, *dV;   /* backward, with the rest */
+    real *W, *Wt, *dQ, *dK, *dV;   /* only for backward, as all that follows */
     real *values;                  /* v_m . w_n */
-    real *padded, *Ct, *Et;        /* states before; one of them, one of E, transposed */
+    /* padded: the states before the chunk; Ct, Et: one of these states, and one of E, transposed */
+    real *padded, *Ct, *Et;
 };
 
 static int64_t state_reals(const struct outer_sizes *s) {
@@ -47,7 +49,7 @@ static int64_t bundle_heads(const struct outer_sizes *s) {
     return heads_side_by_side(state_reals(s));
 }
 
-/* Chunks between two copies of the states when they are computed again. */
+/* Returns the number of chunks of a stretch. */
 static int64_t stretch_of(const struct outer_sizes *s) {
     int64_t chunks = (s->T + STATE_CHUNK - 1) / STATE_CHUNK, stretch = chunks < KEEP_ALL ? chunks : KEEP_ALL;
     while (stretch * stretch < chunks) stretch++;
@@ -70,7 +72,7 @@ static struct bundle_arrays take_bundle(const struct outer_sizes *s, enum pass p
     return all;
 }
 
-/* All arrays of a part. */
+/* Takes all arrays for one part of the heads. */
 static struct work work_of(const struct outer_sizes *s, enum pass pass, struct scratch *scratch) {
     int64_t J = s->J, KW = padded(s->dk), VW = padded(s->dv), N = STATE_CHUNK;
     struct work w = {.J = J, .dk = s->dk, .dv = s->dv, .KW = KW, .VW = VW, .scale = s->scale};
@@ -113,8 +115,8 @@ static struct chunk chunk_at(const struct outer_sizes *s, int64_t i) {
     return (struct chunk){first, left < STATE_CHUNK ? left : STATE_CHUNK, i == 0, left <= STATE_CHUNK};
 }
 
-/* Defines name(h, w, ...), which calls step(h, w, ...). Sizes are constants for single states of 16 x 16, because there
- * the work between the products takes as long as the products. */
+/* Defines name(h, w, ...), which calls step(h, w, ...). For single states of 16 x 16, sizes are constants, because
+ * there the work between the products takes as long as the products. */
 #define STATE_EACH_SIZE(name, step, parameters, ...)                                                                   \
     static void name parameters {                                                                                      \
         if (w->J == 1 && w->dk == STATE_VECTOR && w->dv == STATE_VECTOR) {                                             \
@@ -129,10 +131,11 @@ static struct chunk chunk_at(const struct outer_sizes *s, int64_t i) {
 
 /* --- states ------------------------------------------------------------------------------------------------------- */
 
-/* X_i <- sum_j F[i * row + j * column] X_j, J matrices of n elements. For J = 1 the product that follows does it. */
+/* Computes X_i <- sum_j F[i * row + j * column] X_j for J matrices of n elements. For J = 1 it does nothing, because
+ * the product that follows does it. */
 FORCE_INLINE void mix_states(int64_t J, const real *F, int64_t row, int64_t column, int64_t n, real *X) {
     for (int64_t e = 0; J > 1 && e < n; e += LANES) {
-        lanes old[16]; /* J is at most that */
+        lanes old[16]; /* J is at most 16 */
         for (int64_t j = 0; j < J; j++) old[j] = lanes_at(X + j * n + e);
         for (int64_t i = 0; i < J; i++) {
             lanes sum = F[i * row] * old[0];
@@ -142,7 +145,7 @@ FORCE_INLINE void mix_states(int64_t J, const real *F, int64_t row, int64_t colu
     }
 }
 
-/* Share of a state that the product after mix_states keeps. */
+/* Returns the factor with which the product after mix_states keeps a state. */
 FORCE_INLINE real kept_part(int64_t J, const real *F, bool fresh) {
     return fresh ? 0 : J == 1 ? *F : 1;
 }
@@ -151,7 +154,7 @@ FORCE_INLINE void read_rows(const struct outer_rows *rows, const struct chunk *k
     pad_rows(k->count, n, rows->at + k->first * rows->step, rows->step, width, to);
 }
 
-/* Factors by which tokens read state i before the chunk, and write into state a after it. */
+/* Return the factors with which tokens read state i before the chunk, and write into state a after it. */
 FORCE_INLINE const real *reads_of(const struct work *w, int64_t i) {
     return w->g.Z + i * READERS;
 }
@@ -160,7 +163,7 @@ FORCE_INLINE const real *writes_into(const struct work *w, int64_t a) {
     return w->g.writes + a * STATE_CHUNK;
 }
 
-/* C becomes the states before the next chunk. */
+/* Turns C into the states before the next chunk. */
 FORCE_INLINE void next_states(const struct work *w, const struct chunk *k, real *C) {
     int64_t n = w->KW * w->VW, VW = w->VW;
     const real *through = w->g.Z + STATE_CHUNK; /* F */
@@ -195,7 +198,7 @@ FORCE_INLINE void write_outputs(const struct outer_head *h, const struct work *w
     for (int64_t n = 0; n < k->count; n++) copy_row(w->dv, O + n * VW, h->o + (k->first + n) * h->o_step);
 }
 
-/* One chunk of one head: C becomes the states after it. */
+/* Computes one chunk of one head. C becomes the states after it. */
 FORCE_INLINE void forward_sized(const struct outer_head *h, const struct work *w, const struct chunk *k, bool read,
                                 real *C) {
     if (!read && k->ends) return;
@@ -224,7 +227,7 @@ FORCE_INLINE void read_chunk(const struct outer_head *h, const struct work *w, c
     transpose(STATE_CHUNK, VW, w->W, VW, w->Wt, STATE_CHUNK);
 }
 
-/* Term i of a sum over states: to = or += factor from. */
+/* Adds term i of a sum over states: to = factor from for the first term, else to += factor from. */
 FORCE_INLINE void add_term(int64_t i, int64_t n, real factor, const real *from, real *to) {
     if (i == 0)
         scale_row(n, factor, from, to);
@@ -232,7 +235,7 @@ FORCE_INLINE void add_term(int64_t i, int64_t n, real factor, const real *from, 
         add_row(n, factor, from, to);
 }
 
-/* The parts of dQ and of Y_0 (tokens) that come from the states before the chunk. */
+/* Computes the parts of dQ, and of Y_0 for tokens, that come from the states before the chunk. */
 FORCE_INLINE void entry_gradients(const struct work *w, const struct chunk *k, const real *C) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     if (k->begins) clear_row(N * KW, w->dQ);
@@ -247,7 +250,7 @@ FORCE_INLINE void entry_gradients(const struct work *w, const struct chunk *k, c
     }
 }
 
-/* The parts of dK, dV and R (exits) that come from the gradients of the states after the chunk. */
+/* Computes the parts of dK, dV, and of R for exits, that come from the gradients of the states after the chunk. */
 FORCE_INLINE void exit_gradients(const struct work *w, const struct chunk *k, const real *E) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     if (k->ends) {
@@ -270,14 +273,14 @@ FORCE_INLINE void exit_gradients(const struct work *w, const struct chunk *k, co
     }
 }
 
-/* The part of Y_0 for the exits, which read the states before the chunk. */
+/* Computes the part of Y_0 for exits, which read the states before the chunk. */
 FORCE_INLINE void through_gradients(const struct work *w, const struct chunk *k, const real *C, const real *E) {
     int64_t n = w->KW * w->VW, J = w->J;
     for (int64_t j = 0; j < J && !k->begins && !k->ends; j++)
         for (int64_t a = 0; a < J; a++) w->g.Y[j * READERS + STATE_CHUNK + a] = state_dot(n, E + a * n, C + j * n);
 }
 
-/* R of tokens from keys and values; those then become P and U. */
+/* Computes R for tokens from keys and values, which then become P and U. */
 FORCE_INLINE void gate_scores(const struct work *w) {
     for (int64_t m = 0; m < STATE_CHUNK; m++) {
         real *keys = w->keys + m * STATE_CHUNK, *values = w->values + m * STATE_CHUNK, *R = w->g.R + m * READERS;
@@ -298,7 +301,7 @@ FORCE_INLINE void add_inner_gradients(const struct work *w) {
     triangle_product(UPPER, VW, (struct factor){w->keys, N, 1}, (struct right){w->W, VW}, 1, w->dV, VW);
 }
 
-/* E becomes the gradient of the states before the chunk. */
+/* Turns E into the gradient of the states before the chunk. */
 FORCE_INLINE void pass_back(const struct work *w, const struct chunk *k, real *E) {
     int64_t n = w->KW * w->VW, J = w->J, KW = w->KW;
     const real *through = w->g.Z + STATE_CHUNK; /* F */
@@ -321,8 +324,8 @@ FORCE_INLINE void put_rows(const struct outer_rows *rows, const struct chunk *k,
     }
 }
 
-/* One chunk of one head in reverse. C has the states before it. E is the gradient of the states after it, and becomes
- * the gradient of the states before it. add: another head has already written dq and dk. */
+/* Computes the gradients of one chunk of one head. C has the states before it. E is the gradient of the states after
+ * it, and becomes the gradient of the states before it. add: another head has already written dq and dk. */
 FORCE_INLINE void backward_sized(const struct outer_head *h, const struct work *w, const struct chunk *k, const real *C,
                                  real *E, bool add) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
@@ -361,7 +364,7 @@ static void pack_states(const struct work *w, const real *C, real *kept) {
     for (int64_t j = 0; j < w->J; j++) pack_rows(w->dk, w->dv, C + j * w->KW * w->VW, w->VW, kept + j * w->dk * w->dv);
 }
 
-/* The kept states, in place if they need no padding, else copied to w->padded. */
+/* Returns the stored states: in place if they need no padding, else copied to w->padded. */
 static const real *padded_states(const struct work *w, const real *kept) {
     if (w->dk == w->KW && w->dv == w->VW) return kept;
     memset(w->padded, 0, (size_t)(w->J * w->KW * w->VW) * sizeof *w->padded);
@@ -379,7 +382,7 @@ static struct chunk_gates gates_of(const struct work *w, int64_t h) {
     return g;
 }
 
-/* Sets the states X of n heads to 0: C, E or the copies of one stretch. */
+/* Sets the states X of n heads to 0. X is C, E, or the copies of one stretch. */
 static void clear_states(const struct work *w, int64_t n, struct scratch_rows X) {
     for (int64_t h = 0; h < n; h++) memset(X.at + h * X.stride, 0, (size_t)(w->J * w->KW * w->VW) * sizeof *X.at);
 }
@@ -389,7 +392,8 @@ static void copy_states(const struct work *w, int64_t n, struct scratch_rows fro
         memcpy(to.at + h * to.stride, from.at + h * from.stride, (size_t)(w->J * w->KW * w->VW) * sizeof *to.at);
 }
 
-/* Reads the gates of chunk k of all heads, which are adjacent in memory, long before they are read back as vectors. */
+/* Reads the gates of chunk k for all heads, whose gates are adjacent in memory, long before they are read as
+ * vectors. */
 static void read_all_gates(const struct bundle *b, const struct work *w, const struct chunk *k) {
     for (int64_t h = 0; h < b->n; h++) {
         struct chunk_gates g = gates_of(w, h);
@@ -400,7 +404,7 @@ static void read_all_gates(const struct bundle *b, const struct work *w, const s
     }
 }
 
-/* Prefetches what a head will read in chunk i. */
+/* Prefetches the inputs of chunk i of a head. */
 static void prefetch_chunk(const struct outer_sizes *s, const struct outer_head *h, int64_t i, enum pass pass) {
     struct chunk k = chunk_at(s, i);
     prefetch_rows(k.count, s->dk, h->q.at + k.first * h->q.step, h->q.step);
@@ -409,8 +413,8 @@ static void prefetch_chunk(const struct outer_sizes *s, const struct outer_head 
     if (pass == PASS_BACKWARD) prefetch_rows(k.count, s->dv, h->d_o + k.first * h->o_step, h->o_step);
 }
 
-/* Takes the states C of all heads of the bundle from before chunk `begin` to before chunk `end`. Stores the states
- * before each chunk in the heads' `kept`, if they have one, beginning at its start. */
+/* Computes the states C of all heads of the bundle, from before chunk `begin` to before chunk `end`. Stores the states
+ * before each chunk in the heads' `kept`, if they have it, beginning at its start. */
 static void forward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end, bool read,
                            struct scratch_rows states) {
     for (int64_t i = begin; i < end; i++) {
@@ -428,7 +432,8 @@ static void forward_bundle(const struct bundle *b, const struct work *w, int64_t
     }
 }
 
-/* Takes E back from the end of the last chunk before `end` to the start of chunk `begin`. */
+/* Computes the gradients of chunks end - 1 down to `begin`. E becomes the gradient of the states before chunk
+ * `begin`. */
 static void backward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end) {
     for (int64_t i = end - 1; i >= begin; i--) {
         struct chunk k = chunk_at(b->s, i);
@@ -448,8 +453,9 @@ static void backward_bundle(const struct bundle *b, const struct work *w, int64_
     }
 }
 
-/* Backward without kept states: goes forward once over all stretches except the last, to copy the states between them;
- * then takes the stretches one by one, the last first. */
+/* Computes the gradients if forward stored no states. First it goes forward over all stretches except the last, and
+ * copies the states before each stretch. Then it takes the stretches from the last to the first: it computes the states
+ * before each chunk of the stretch again, and then the gradients. */
 static void backward_again(struct bundle *b, const struct work *w) {
     int64_t stretch = stretch_of(b->s), last = (w->chunks - 1) / stretch, packed = w->J * w->dk * w->dv;
     struct scratch_rows copies = w->all.copies;
@@ -480,7 +486,8 @@ static void run_bundle(struct bundle *b, enum pass pass, const struct work *w) {
         backward_again(b, w);
 }
 
-/* Heads with the same q and k are in one part, because they add to the same dq and dk, in order. */
+/* Returns the number of parts. Heads with the same q and k are in one part, because they add to the same dq and dk in
+ * order. */
 static int64_t part_count(const struct outer_sizes *s) {
     return state_parts(s->B * s->heads / s->share);
 }

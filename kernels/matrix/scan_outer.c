@@ -1,8 +1,9 @@
-/* scan_outer.c - outer-product state with scalar decay (pLSTM 1D, Mamba2, linear attention): the op and its reference.
+/* scan_outer.c - outer-product state with a scalar decay (pLSTM 1D, Mamba2, linear attention): the op and its
+ * reference.
  *
  *   o_n = scale (M_n C_{n-1}^T q_n + D_n (q_n . k_n) v_n);   C_n = T_n C_{n-1} + S_n k_n v_n^T;   C_{-1} = 0
- * Without M and D the state is read after the update: M = T, D = S. Adjoint, E the gradient of C_n from later tokens,
- * w = scale do_n, P = C_{n-1}, n descending:
+ * Without M and D, the state is read after the update: M = T, D = S. Gradients, with E the gradient of C_n from later
+ * tokens, w = scale do_n, P = C_{n-1}, from the last token to the first:
  *   dS = k^T E v      dT = <E, P>      dM = q^T P w      dD = (q.k)(v.w)
  *   dq = M P w + D (v.w) k     dk = S E v + D (v.w) q     dv = S E^T k + D (q.k) w     E <- T E + M q w^T */
 #include <math.h>
@@ -42,7 +43,7 @@ static void scan_outer_infer(struct graph *g, struct call *c) {
 }
 
 /* FLOPs per element of the state, for a head and token: forward 2 to read and 3 to update; backward 3 to update again,
- * 4 for E, and 8 for three products of E or P with a vector and for <E, P>. The kept states add 1 / STATE_CHUNK of a
+ * 4 for E, and 8 for three products of E or P with a vector and for <E, P>. The stored states add 1 / STATE_CHUNK of a
  * state per token. */
 static struct cost scan_outer_cost(const struct call *c, enum pass pass) {
     struct state_shape s = outer_shape(c);
@@ -53,8 +54,9 @@ static struct cost scan_outer_cost(const struct call *c, enum pass pass) {
     return (struct cost){15 * state, sizeof(real) * (2 * inputs + o + kept)};
 }
 
-/* Variants: all gates, and each head has its own q and k (pLSTM); a source, and all heads share q and k (Mamba-2); only
- * a decay; no source, and pairs of heads share q and k if the number of heads is even. */
+/* In variant 0 there are all gates, and each head has its own q and k (pLSTM). In variant 1 there is a source, and all
+ * heads share q and k (Mamba-2). In variant 2 there is only a decay. In variant 3 there is no source, and pairs of
+ * heads share q and k if the number of heads is even. */
 static bool scan_outer_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 3) return false;
     int64_t H = s->heads, G = s->variant == 1 ? 1 : s->variant == 3 && H % 2 == 0 ? H / 2 : H;
@@ -93,7 +95,7 @@ const struct op op_scan_outer = {
 
 /* --- reference: one head after the other, states in double, all of them kept in backward -------------------------- */
 
-/* Gates of one head at one token, or sums that become their gradients. */
+/* The gates of one head at one token, or the sums that become their gradients. */
 struct double_gates {
     double T, S, M, D;
 };
@@ -109,7 +111,7 @@ static double dot_product(int64_t n, const real *a, const real *b) {
     return sum;
 }
 
-/* after = T before + S k v^T */
+/* Computes after = T before + S k v^T. */
 static void ref_update(const struct state_shape *s, struct double_gates a, const real *k, const real *v,
                        const double *before, double *after) {
     for (int64_t i = 0; i < s->dk; i++)
@@ -117,7 +119,7 @@ static void ref_update(const struct state_shape *s, struct double_gates a, const
 }
 
 /* Scratch of the reference. Forward: the state. Backward: its gradient, the states before each token and after the last
- * one, and sums of dq and dk [T][2][dk]. */
+ * token, and sums of dq and dk [T][2][dk]. */
 struct ref_states {
     double *C, *E, *P, *keys;
 };
@@ -167,8 +169,8 @@ static void scan_outer_ref_forward(const struct call *c, const struct exec *x) {
         }
 }
 
-/* Writes the gradients of one token of one head, and turns E into E of the previous token. P is the state before the
- * token. dq and dk are added to `keys`, since the heads of a group share q and k. */
+/* Writes the gradients of one token of one head, and turns E into the gradient for the previous token. P is the state
+ * before the token. dq and dk are added to `keys`, because the heads of a group share q and k. */
 static void ref_backward_token(const struct call *c, const struct state_shape *s, int64_t token, int64_t h,
                                const double *P, double *E, double *keys) {
     int64_t dk = s->dk, dv = s->dv, group = h / (s->heads / s->groups);

@@ -1,5 +1,6 @@
-/* scan_outer_chunk_cpu.c - outer-product state on the CPU, a chunk of tokens at a time: outer_chunk.h with one state
- * per head, shared q and k, and the states before the chunks kept from forward. */
+/* scan_outer_chunk_cpu.c - outer-product state (scan_outer.c) on the CPU, a chunk of tokens at a time. It uses
+ * outer_chunk.h with one state per head. Several heads may share q and k, and forward stores the states before the
+ * chunks. */
 #include "kernels/matrix/state_cpu.h"
 #include "kernels/matrix/outer_chunk.h"
 
@@ -41,8 +42,8 @@ static struct outer_sizes sizes_of(const struct call *c) {
                                 .keeps = true};
 }
 
-/* Measured, forward + backward (`lrnn perf crossover`): the time of a chunk does not depend on how many of its rows are
- * missing, and is equal for dk = 4 and 16. The time of scan_outer_cpu grows with dk rows per token. */
+/* Measured for forward + backward (`lrnn perf crossover`): a chunk takes the same time for any number of its tokens,
+ * and for dk = 4 and 16. The time of scan_outer_cpu grows with dk rows per token. */
 static bool scan_outer_chunk_preferred(const struct call *c) {
     struct state_shape s = outer_shape(c);
     return s.T >= 4 && s.dk >= 4 && s.T * s.dk >= 64;
@@ -65,7 +66,8 @@ static void scan_outer_chunk_backward(const struct call *c, const struct exec *x
     outer_chunks_run(c, &s, PASS_BACKWARD, head_at);
 }
 
-/* Tolerance: as scan_outer_cpu, sums of T outer products and of dk or dv terms in working precision. */
+/* Tolerance: the state sums T outer products, and its products with vectors sum dk or dv terms, all in working
+ * precision. */
 const struct kernel kernel_scan_outer_chunk = {
     .name = "scan_outer_chunk",
     .op = &op_scan_outer,

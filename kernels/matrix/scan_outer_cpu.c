@@ -1,6 +1,7 @@
-/* scan_outer_cpu.c - outer-product state on the CPU: one head at a time in L1, columns of the state (dv) in vectors,
- * time sequential. Rows of the state are padded to whole vectors with zeros, which stay zero. Backward walks the chunks
- * in reverse and keeps the states inside one chunk. */
+/* scan_outer_cpu.c - outer-product state (scan_outer.c) on the CPU, one token after the other. A thread computes one
+ * head at a time, so that its state stays in L1. Vector instructions compute the columns of the state (dv): its rows
+ * are padded to whole vectors with zeros, which stay zero. Backward takes the chunks of 16 tokens from the last to the
+ * first, and computes the states inside each chunk again. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
@@ -21,7 +22,7 @@ struct token {
     const real *v, *w; /* [width]; w only in backward */
 };
 
-/* read = C^T q, then after = T C + S k v^T; one pass over the rows. C and after are dk x width. */
+/* Computes read = C^T q, then after = T C + S k v^T, in one pass over the rows. C and `after` are dk x width. */
 FORCE_INLINE void step_forward(int64_t width, int64_t dk, const struct token *x, const real *C, real *after,
                                real *restrict read) {
     const struct outer_token_gates a = x->a;
@@ -41,8 +42,8 @@ STATE_EACH_WIDTH(forward_any, step_forward,
                  (int64_t width, int64_t dk, const struct token *x, const real *C, real *after, real *read), dk, x, C,
                  after, read)
 
-/* Results of a token's pass over the rows, for the gradients of T, S and M, of q and k without their direct terms, and
- * of v: E^T k. */
+/* Sums from a token's pass over the rows: for the gradients of T, S and M, of q and k without their direct terms, and
+ * of v (E^T k). */
 struct reads {
     real *Ev, *Pw, *Ek; /* [dk], [dk], [width] */
     real EP;
@@ -50,9 +51,9 @@ struct reads {
 
 /* Rows of one head, padded. */
 struct work {
-    real *v, *C, *read;    /* forward: [width], the state, [width] */
-    real *w, *E;           /* backward: [width], gradient of the state */
-    struct scratch_rows P; /* backward: states before the tokens of a chunk */
+    real *v, *C, *read;    /* forward: [width]; the state; [width] */
+    real *w, *E;           /* backward: [width]; the gradient of the state */
+    struct scratch_rows P; /* backward: the states before the tokens of a chunk */
     struct reads r;
 };
 
@@ -73,7 +74,7 @@ static struct work work_of(const struct state_shape *s, enum pass pass, struct s
     return w;
 }
 
-/* One head over all tokens. */
+/* Computes all tokens of one head. */
 static void forward_head(const struct call *c, const struct state_shape *s, int64_t b, int64_t h,
                          const struct work *work) {
     int64_t width = padded(s->dv), group = h / (s->heads / s->groups);
@@ -96,7 +97,7 @@ static void forward_head(const struct call *c, const struct state_shape *s, int6
     }
 }
 
-/* Ev = E v, Pw = P w, Ek = E^T k, EP = <E, P>, then E = T E + M q w^T. */
+/* Computes Ev = E v, Pw = P w, Ek = E^T k, EP = <E, P>, then E = T E + M q w^T. */
 FORCE_INLINE void step_backward(int64_t width, int64_t dk, const struct token *x, const real *P, real *E,
                                 struct reads *r) {
     const struct outer_token_gates a = x->a;
@@ -125,8 +126,8 @@ STATE_EACH_WIDTH(backward_any, step_backward,
                  (int64_t width, int64_t dk, const struct token *x, const real *P, real *E, struct reads *r), dk, x, P,
                  E, r)
 
-/* Writes the gradients of one token of one head from the results of its pass. add: another head of the group has
- * already written dq and dk. */
+/* Writes the gradients of one token of one head from the sums of its pass. add: another head of the group has already
+ * written dq and dk. */
 static void write_gradients(const struct call *c, const struct state_shape *s, int64_t token, int64_t h, bool add,
                             const struct token *x, const struct reads *r) {
     int64_t dk = s->dk, group = h / (s->heads / s->groups);
@@ -190,7 +191,7 @@ static size_t scan_outer_cpu_workspace(const struct call *c, enum pass pass) {
     return scratch.used;
 }
 
-/* The heads of a group are in one part, because they add to the same dq and dk, in order. */
+/* The heads of a group are in one part, because they add to the same dq and dk in order. */
 static void run(const struct call *c, enum pass pass) {
     struct state_shape s = outer_shape(c);
     int64_t groups = s.B * s.groups, parts = state_parts(groups), share = s.heads / s.groups;
@@ -219,8 +220,8 @@ static void scan_outer_cpu_backward(const struct call *c, const struct exec *x) 
     run(c, PASS_BACKWARD);
 }
 
-/* Tolerance: the state sums T outer products, and its products with vectors sum dk or dv terms, in working precision.
- * With gates above 1 rounding errors grow like the state itself. */
+/* Tolerance: the state sums T outer products, and its products with vectors sum dk or dv terms, all in working
+ * precision. With gates above 1, rounding errors grow like the state itself. */
 const struct kernel kernel_scan_outer_cpu = {
     .name = "scan_outer_cpu",
     .op = &op_scan_outer,

@@ -1,16 +1,17 @@
-/* scan_outer_long_cpu.c - outer-product state on the CPU for sequences longer than a chunk of scan_outer_chunk. Its
- * chunks have LONG tokens, so reading, transposing and updating a state costs less per token. Scores, and sums over
- * them, are products of matrices. Heads with the same q and k are computed together: they share the scores, and their
- * gradients of q and k are one product with the sum over the heads.
+/* scan_outer_long_cpu.c - outer-product state (scan_outer.c) on the CPU, for long sequences. Its chunks have 64 tokens
+ * (LONG), four times as many as those of scan_outer_chunk, so reading, transposing and updating a state costs less per
+ * token. Scores, and sums over them, are products of matrices. Heads with the same q and k are computed together: they
+ * share the scores, and their gradients of q and k are one product with the sum over the heads.
  *
- * Notation of outer_chunk.c with one state per head, writers m, readers n: Z[m][n] = T_{m+1} ... T_{n-1} M_n for n > m,
- * Gate = S_m Z[m][n], D_m for n = m; reads_n = T_first ... T_{n-1} M_n of the state before the chunk, writes_m = S_m
- * T_{m+1} ... T_last into the state after it. With P = Gate o (k_m . q_n), U = Gate o (v_m . w_n), w = scale dO:
+ * Notation, for writers m and readers n in a chunk: Z[m][n] = T_{m+1} ... T_{n-1} M_n for n > m. Gate = S_m Z[m][n],
+ * but D_m for n = m. reads_n = T_first ... T_{n-1} M_n is the factor with which n reads the state before the chunk.
+ * writes_m = S_m T_{m+1} ... T_last is the factor with which m writes into the state after the chunk. With P = Gate o
+ * (k_m . q_n), U = Gate o (v_m . w_n), w = scale dO:
  *   O = scale (P^T V + diag(reads) Q C)
  *   dQ = U^T K + diag(reads) W C^T    dK = U Q + diag(writes) V E^T    dV = P W + diag(writes) K E
  *   E <- T_first ... T_last E + (diag(reads) Q)^T W
  * The parts of dQ and dK that come from the states are computed transposed, as C w_n and E v_m, so that a state is read
- * once, row by row. */
+ * only once, row by row. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
@@ -18,37 +19,39 @@
 #include "kernels/matrix/chunk.h"
 
 #define LONG         64     /* tokens of a chunk; a multiple of STATE_CHUNK */
-#define STATES_BYTES 131072 /* of the states of heads that are walked through time together */
+#define STATES_BYTES 131072 /* bytes of the states of all heads that are computed together */
 
-/* Gates of one head in one chunk, and their products. Missing tokens keep the state and change nothing else. */
+/* Gates of one head in one chunk, and their products. Tokens after the end of the sequence keep the state and change
+ * nothing else. */
 struct stretch_gates {
     real T[LONG], S[LONG], M[LONG], D[LONG];
     real reads[LONG], writes[LONG], after[LONG]; /* after: T_{t+1} ... T_last */
     real through;                                /* T_first ... T_last */
     real row[LONG];                              /* Z of the current token */
-    real Y[LONG], taken[LONG];                   /* backward: w_n . C^T q_n, k_m . E v_m */
+    real Y[LONG], taken[LONG];                   /* only for backward: w_n . C^T q_n, k_m . E v_m */
     real dT[LONG], dS[LONG], dM[LONG], dD[LONG];
 };
 
-/* A chunk: its first token in the sequence and in the batch, its tokens, the rows of its matrices, and whether it
- * begins or ends the sequence. */
+/* A chunk. first, token: its first token in the sequence, in the batch; count: its tokens; rows: rows of its
+ * matrices. */
 struct stretch {
     int64_t first, token, count, rows;
     bool begins, ends;
 };
 
-/* Matrices of a chunk. Their rows are tokens; Xt is X transposed, LONG wide, like all [writer][reader] matrices. */
+/* Matrices of a chunk. Rows are tokens. Xt is X transposed, and LONG wide. All [writer][reader] matrices are LONG wide
+ * too. */
 struct work {
     const struct call *c;
     struct state_shape s;
-    int64_t share, KW, VW; /* heads of a group; dk and dv padded */
+    int64_t share, KW, VW; /* share: number of heads of a group; KW, VW: dk and dv padded */
     real scale;
     struct stretch_gates *g;
-    real *Q, *K, *Qt, *scores;                     /* of a group */
-    real *V, *O, *Z, *P;                           /* of a head */
-    real *Kt, *dQt, *dKt, *dQ, *dK, *U;            /* backward, of a group */
-    real *W, *Vt, *Wt, *dV, *values, *C, *product; /* of a head */
-    struct scratch_rows states;                    /* forward C, backward E, of the heads of a group */
+    real *Q, *K, *Qt, *scores;                     /* one for all heads of a group */
+    real *V, *O, *Z, *P;                           /* one for the current head */
+    real *Kt, *dQt, *dKt, *dQ, *dK, *U;            /* only for backward, one for all heads of a group */
+    real *W, *Vt, *Wt, *dV, *values, *C, *product; /* only for backward, one for the current head */
+    struct scratch_rows states;                    /* for each head of a group: C in forward, E in backward */
 };
 
 static int64_t whole(int64_t n) {
@@ -56,8 +59,8 @@ static int64_t whole(int64_t n) {
     return (n + least - 1) / least * least;
 }
 
-/* The number of groups of a sequence that are walked through time together, because a token's rows of neighbouring
- * heads are adjacent in memory. Their states stay in L2. */
+/* Returns how many groups of a sequence are computed together, because a token's rows of neighbouring heads are
+ * adjacent in memory. Their states stay in L2. */
 static int64_t groups_side_by_side(const struct work *w) {
     int64_t n = STATES_BYTES / (w->share * w->KW * w->VW * (int64_t)sizeof(real));
     return n < 1 ? 1 : n < w->s.groups ? n : w->s.groups;
@@ -90,23 +93,23 @@ static struct stretch stretch_at(const struct state_shape *s, int64_t b, int64_t
 
 /* --- products of triangles, in blocks of STATE_CHUNK -------------------------------------------------------------- */
 
-/* Only elements A[m][n] with m <= n count. The other elements of a block on the diagonal are 0, except in scores. */
+/* Only elements A[m][n] with m <= n are used. In blocks on the diagonal the other elements are 0, except in scores. */
 
-/* A[m][n] = a_m . b_n */
+/* Computes A[m][n] = a_m . b_n. */
 static void scores_of(int64_t rows, int64_t n, const real *a, int64_t lda, const real *bt, real *A) {
     for (int64_t m = 0; m < rows; m += STATE_CHUNK)
         chunk_product((struct extent){STATE_CHUNK, rows - m, n}, (struct factor){a + m * lda, lda, 1},
                       (struct right){bt + m, LONG}, 0, A + m * LONG + m, LONG);
 }
 
-/* out_n = keep out_n + sum over m of A[m][n] b_m */
+/* Computes out_n = keep out_n + sum over m of A[m][n] b_m. */
 static void gather(int64_t rows, int64_t width, const real *A, const real *b, real keep, real *out) {
     for (int64_t n = 0; n < rows; n += STATE_CHUNK)
         chunk_product((struct extent){STATE_CHUNK, width, n + STATE_CHUNK}, (struct factor){A + n, 1, LONG},
                       (struct right){b, width}, keep, out + n * width, width);
 }
 
-/* out_m = keep out_m + sum over n of A[m][n] b_n */
+/* Computes out_m = keep out_m + sum over n of A[m][n] b_n. */
 static void gather_back(int64_t rows, int64_t width, const real *A, const real *b, real keep, real *out) {
     for (int64_t m = 0; m < rows; m += STATE_CHUNK)
         chunk_product((struct extent){STATE_CHUNK, width, rows - m}, (struct factor){A + m * LONG + m, LONG, 1},
@@ -134,12 +137,12 @@ static void read_gates(const struct work *w, const struct stretch *k, int64_t h)
     read_gate(w->c, OUTER_DIRECT, k, h, 0, g->D);
 }
 
-/* The first reader, at a block's start, that the row of writer t has to include. */
+/* Returns the first reader that the row of writer t has to include. It is at a block's start. */
 FORCE_INLINE int64_t block_of(int64_t t) {
     return t / STATE_CHUNK * STATE_CHUNK;
 }
 
-/* Computes Z, reads, writes and through, from the last token back. */
+/* Computes Z, reads, writes and through, from the last token to the first. */
 static void gate_products(const struct work *w, const struct stretch *k) {
     struct stretch_gates *g = w->g;
     real after = 1, before = 1;
@@ -163,7 +166,7 @@ static void gate_products(const struct work *w, const struct stretch *k) {
     }
 }
 
-/* to = or += factor Gate o scores */
+/* Computes to = factor Gate o scores, or with `add` to += factor Gate o scores. */
 FORCE_INLINE void weigh(const struct work *w, const struct stretch *k, real factor, const real *scores, bool add,
                         real *to) {
     const struct stretch_gates *g = w->g;
@@ -195,8 +198,8 @@ static void scale_rows(int64_t rows, int64_t width, real scale, const real *fact
     for (int64_t t = 0; t < rows; t++) scale_row(width, scale * factors[t], x + t * width, x + t * width);
 }
 
-/* Stores the state before every STATE_CHUNK-th token in output 1, and turns C into the state after the chunk. V is
- * overwritten by the values that the tokens write. */
+/* Stores the state before every STATE_CHUNK-th token in output 1, and turns C into the state after the chunk.
+ * Overwrites V with the values that the tokens write. */
 static void next_state(const struct work *w, const struct stretch *k, int64_t b, int64_t h, real *C) {
     const struct stretch_gates *g = w->g;
     if (k->begins) memset(C, 0, (size_t)(w->KW * w->VW) * sizeof *C);
@@ -238,7 +241,7 @@ static void read_group(const struct work *w, const struct stretch *k, int64_t gr
     scores_of(k->rows, w->s.dk, w->K, w->KW, w->Qt, w->scores);
 }
 
-/* One chunk of a group; `states` are its heads' states. */
+/* Computes one chunk of a group. `states` are the states of its heads. */
 static void forward_group(const struct work *w, const struct stretch *k, int64_t b, int64_t group, real *states) {
     read_group(w, k, group);
     for (int64_t h = 0; h < w->share; h++) forward_head(w, k, b, group * w->share + h, states + h * w->states.stride);
@@ -246,7 +249,7 @@ static void forward_group(const struct work *w, const struct stretch *k, int64_t
 
 /* --- backward ----------------------------------------------------------------------------------------------------- */
 
-/* The state before the chunk, with padded rows. */
+/* Returns the stored state before the chunk, with padded rows. */
 static const real *state_before(const struct work *w, const struct stretch *k, int64_t b, int64_t h) {
     const real *kept = kept_state(w->c, &w->s, b, k->first / STATE_CHUNK, h);
     if (w->s.dk == w->KW && w->s.dv == w->VW) return kept;
@@ -255,7 +258,7 @@ static const real *state_before(const struct work *w, const struct stretch *k, i
     return w->C;
 }
 
-/* With X_t = state x_t for the columns x_t: dots_t = y_t . X_t, and sum_t += factors_t X_t. */
+/* Computes X_t = state x_t for the columns x_t, then dots_t = y_t . X_t and sum_t += factors_t X_t. */
 static void from_state(const struct work *w, const struct stretch *k, const real *state, const real *xt, const real *yt,
                        const real *factors, real *dots, real *sum) {
     chunk_product((struct extent){w->KW, k->rows, w->s.dv}, (struct factor){state, w->VW, 1}, (struct right){xt, LONG},
@@ -268,7 +271,8 @@ static void from_state(const struct work *w, const struct stretch *k, const real
         }
 }
 
-/* Computes dT, dS, dM and dD; corner = <E, C>. At each token, Y becomes what readers would read of its old state. */
+/* Computes dT, dS, dM and dD; `corner` is the sum of E o C. After each token, Y is what readers would read of its old
+ * state. */
 static void gate_gradients(const struct work *w, const struct stretch *k, real corner) {
     struct stretch_gates *g = w->g;
     for (int64_t t = 0; t < k->rows; t++) {
@@ -316,7 +320,7 @@ static void write_rows(const struct work *w, int i, const struct stretch *k, int
         for (int64_t j = 0; j < n; j++) put(to + t * step + j, add, from[t * width + j]);
 }
 
-/* One chunk of one head in reverse: E becomes the gradient of the state before it. */
+/* Computes the gradients of one chunk of one head. E becomes the gradient of the state before the chunk. */
 static void backward_head(const struct work *w, const struct stretch *k, int64_t b, int64_t h, real *E) {
     int64_t dk = w->s.dk, dv = w->s.dv, KW = w->KW, VW = w->VW, rows = k->rows;
     const real *d_o = call_dout(w->c, 0) + (k->token * w->s.heads + h) * dv, *C = state_before(w, k, b, h);
@@ -372,7 +376,7 @@ static size_t scan_outer_long_workspace(const struct call *c, enum pass pass) {
     return scratch.used;
 }
 
-/* Walks groups `first` to `first + n - 1` of sequence b through time together. */
+/* Computes groups `first` to `first + n - 1` of sequence b together, chunk by chunk. */
 static void walk(const struct work *w, enum pass pass, int64_t b, int64_t first, int64_t n) {
     int64_t chunks = (w->s.T + LONG - 1) / LONG, each = w->share * w->states.stride;
     for (int64_t i = 0; i < chunks * n; i++) {
@@ -415,14 +419,15 @@ static void scan_outer_long_backward(const struct call *c, const struct exec *x)
     run(c, PASS_BACKWARD);
 }
 
-/* Measured, forward + backward (`lrnn perf crossover`): for states of 16 x 16 and 32 x 32, and four heads that share no
- * q and k, scan_outer_chunk keeps the states in L1 and is as fast or faster. */
+/* Measured for forward + backward (`lrnn perf crossover`). For states of 16 x 16 and 32 x 32, and for four heads that
+ * do not share q and k, scan_outer_chunk is as fast or faster, because it keeps the states in L1. */
 static bool scan_outer_long_preferred(const struct call *c) {
     struct state_shape s = outer_shape(c);
     return s.T >= STATE_CHUNK && s.heads / s.groups * s.dk * s.dv >= 2048;
 }
 
-/* Tolerance: as scan_outer_cpu, sums of T outer products and of dk or dv terms in working precision. */
+/* Tolerance: the state sums T outer products, and its products with vectors sum dk or dv terms, all in working
+ * precision. */
 const struct kernel kernel_scan_outer_long = {
     .name = "scan_outer_long",
     .op = &op_scan_outer,

@@ -1,8 +1,9 @@
-/* state.h - parts that the twins of the matrix-state recurrences (scan_outer, scan_delta) share: sizes, pointers, and
+/* state.h - parts that the kernels of the matrix-state recurrences (scan_outer, scan_delta) share: sizes, pointers, and
  * the states that backward needs.
  *
- * Forward stores the state before every STATE_CHUNK-th token in output 1, (B, chunks, heads, dk, dv). Backward walks
- * the chunks in reverse and computes the states inside a chunk again. Output 1 has no gradient. */
+ * A chunk is STATE_CHUNK tokens. Forward stores the state before every chunk in output 1, (B, chunks, heads, dk, dv);
+ * these are the kept states. Backward takes the chunks from the last to the first, and computes the states inside a
+ * chunk again. Output 1 has no gradient. */
 #ifndef LRNN_KERNELS_MATRIX_STATE_H
 #define LRNN_KERNELS_MATRIX_STATE_H
 
@@ -14,10 +15,11 @@ enum outer_input { OUTER_Q, OUTER_K, OUTER_V, OUTER_DECAY, OUTER_SOURCE, OUTER_M
 enum delta_input { DELTA_Q, DELTA_K, DELTA_V, DELTA_BETA, DELTA_DECAY, DELTA_READ, DELTA_ERASE, DELTA_INPUTS };
 
 struct state_shape {
-    int64_t B, T, heads, groups, steps, dk, dv, chunks; /* groups: of q and k; steps: of the delta rule, else 1 */
+    /* groups: number of groups of heads with the same q and k; steps: of the delta rule, else 1 */
+    int64_t B, T, heads, groups, steps, dk, dv, chunks;
 };
 
-/* Elements of one token: everything after the axes B and T. */
+/* Returns the number of values of one token: the product of all axes after B and T. */
 LRNN_INLINE int64_t token_width(const struct tensor *t) {
     int64_t n = 1;
     for (int i = 2; i < t->rank; i++) n *= t->dims[i];
@@ -42,7 +44,7 @@ LRNN_INLINE struct state_shape delta_shape(const struct call *c) {
     return state_shape_of(c, a->heads, a->heads, a->steps);
 }
 
-/* The number of decays of a head and token: 1, or dk if each key channel has one, or 0. */
+/* Returns the number of decays of a head and token: 0, or 1, or dk if each key channel has one. */
 LRNN_INLINE int64_t delta_decays(const struct call *c) {
     return c->in[DELTA_DECAY] ? token_width(c->in[DELTA_DECAY]) / delta_attr(c)->heads : 0;
 }
@@ -53,7 +55,7 @@ LRNN_INLINE bool delta_is_scalar(const struct call *c) {
 }
 #define DELTA_NOT_SCALAR "it knows one beta and at most one decay a head"
 
-/* Row `index` of a token, `width` wide, in input i or its gradient; NULL if the call has none. */
+/* Row `index` of a token in input i, or in its gradient. Rows are `width` wide. NULL if the call has no such input. */
 LRNN_INLINE const real *value_row(const struct call *c, int i, int64_t token, int64_t index, int64_t width) {
     const struct tensor *t = c->in[i];
     return t ? tensor_real(t) + token * token_width(t) + index * width : NULL;
@@ -63,7 +65,7 @@ LRNN_INLINE real *gradient_row(const struct call *c, int i, int64_t token, int64
     return c->din[i] ? c->din[i] + token * token_width(c->in[i]) + index * width : NULL;
 }
 
-/* The gates of scan_outer for one head at one token. A missing source is 1. Without mark a token reads the state after
+/* The gates of scan_outer for one head at one token. A missing source is 1. Without mark, a token reads the state after
  * its own step. */
 struct outer_token_gates {
     real T, S, M, D; /* decay, source, mark, direct */
@@ -77,16 +79,16 @@ LRNN_INLINE struct outer_token_gates outer_gates_at(const struct call *c, int64_
     return gates;
 }
 
-/* The state kept before chunk `chunk` of head h of batch element b, dk x dv. */
+/* Returns the kept state (dk x dv) before chunk `chunk` of head h of batch element b. */
 LRNN_INLINE real *kept_state(const struct call *c, const struct state_shape *s, int64_t b, int64_t chunk, int64_t h) {
     return tensor_real(c->out[1]) + ((b * s->chunks + chunk) * s->heads + h) * s->dk * s->dv;
 }
 
-/* For op->infer: checks that input i is (B,T,...) like input 0 and `width` wide. The error says what it should be. NULL
- * inputs pass. */
+/* For op->infer: checks that input i is (B,T,...) like input 0, and `width` wide. In the error, `means` says what this
+ * width is. NULL inputs pass. */
 bool infer_token_width(struct graph *g, const struct call *c, int i, int64_t width, const char *means);
 
-/* For op->infer, after all inputs are checked: creates the outputs o and the kept states. */
+/* For op->infer, after all inputs are checked: creates the output o and the kept states. */
 void infer_state_outputs(struct graph *g, struct call *c, const struct state_shape *s);
 
 #endif
