@@ -1,4 +1,4 @@
-/* outer_call.cuh - inputs and gradients of a call of scan_outer, as its CUDA twins take them. */
+/* outer_call.cuh - the inputs and gradients of a call of scan_outer in the form that its CUDA kernels need. */
 #ifndef LRNN_KERNELS_MATRIX_OUTER_CALL_CUH
 #define LRNN_KERNELS_MATRIX_OUTER_CALL_CUH
 

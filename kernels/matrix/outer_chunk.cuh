@@ -1,39 +1,39 @@
-/* outer_chunk.cuh - outer-product states on CUDA, J matrices per head, with segments of 64 tokens in parallel, for
- * scan_outer_chunk_cuda and scan_plstm_chunk_cuda. Equations: outer_chunk.c. Gates are multiplied, with no logarithms
- * or quotients (chunk_gates.h), so a decay may be negative or 0.
+/* outer_chunk.cuh - outer-product states on CUDA, J matrices per head, with segments of 64 tokens in parallel.
+ * scan_outer_chunk_cuda and scan_plstm_chunk_cuda use it. Equations: outer_chunk.c. Gates are only multiplied
+ * (chunk_gates.h), so a decay may be negative or 0.
  *
- * There are three stages (blocks: chunk.cuh). First, a thread block per strip and segment computes the sum that a
- * segment of 64 tokens adds to the states after it (backward: to the gradients of the states before it). Second, a
- * thread per element computes the states between segments. Third, a block per strip and segment computes the outputs
- * (gradients). A single segment needs only the third stage.
+ * There are three stages. First, a thread block for each strip and segment (chunk.cuh) computes the sum that a segment
+ * of 64 tokens adds to the states after it; in backward, to the gradients of the states before it. Second, a thread for
+ * each element computes the states between segments. Third, a thread block for each strip and segment computes the
+ * outputs, or the gradients. If there is only one segment, the third stage suffices.
  *
- * In a segment a block walks chunks of 16 tokens, with the states in shared memory and products of matrices on tensor
- * cores (kernels/lib/tile_product.cuh). It does not take 64 tokens in one product, because backward needs the states
- * before every 16th token, which this walk gives, and because a token is then multiplied with 16 others instead of 64.
- * Backward reads those states one after the other, and keeps their gradients in shared memory.
+ * In a segment, a thread block computes one chunk of 16 tokens after the other, with the states in shared memory and
+ * products of matrices on tensor cores (kernels/lib/tile_product.cuh). It does not take 64 tokens in one product, for
+ * two reasons: backward needs the states before every 16th token, and a token would be multiplied with 64 others
+ * instead of 16. Backward reads those states one after the other, and keeps their gradients in shared memory.
  *
- * With P[m][n] = Gate[m][n] (q_n . k_m), U[m][n] = Gate[m][n] (w_n . v_m), r_i the factors with which tokens read state
- * i before the chunk, x_a those with which they write into state a after it, F[i][a] those from state i to state a, w =
- * scale do:
+ * With P[m][n] = Gate[m][n] (q_n . k_m), U[m][n] = Gate[m][n] (w_n . v_m), w = scale do, and the factors r_i (with
+ * which tokens read state i before the chunk), x_a (with which they write into state a after it) and F[i][a] (from
+ * state i to state a):
  *   o = scale (P^T V + sum_i diag(r_i) Q C_i)      C_a <- sum_i F[i][a] C_i + K^T diag(x_a) V
  *   dq = U^T K + sum_i diag(r_i) W C_i^T    dk = U Q + sum_a diag(x_a) V E_a^T    dv = P W + sum_a diag(x_a) K E_a
  *   E_i <- sum_a F[i][a] E_a + Q^T diag(r_i) W
  *
- * Gates of a chunk are a type with
- *   J, SINGLE                      states of a head; whether every head of the type has one
- *   take(J, pass, cursor)          its arrays in shared memory
- *   load(in, s, at, begin)         missing tokens write nothing, read nothing and keep the states
- *   products()                     after load and a barrier: computes the following, which need another barrier
+ * The gates of a chunk are a type with these members:
+ *   J, SINGLE                      number of states of a head; true if every head of this type has one state
+ *   take(J, pass, cursor)          takes its arrays in shared memory
+ *   load(in, s, at, begin)         loads the gates; missing tokens write nothing, read nothing and keep the states
+ *   products()                     computes what follows. It needs a barrier before it (after load) and one after it
  *   gate(m, n)                     Gate[m][n], 0 for m > n
  *   reads(i, n), writes(a, m)      r_i[n], x_a[m]
  *   through(i, a)                  F[i][a]
- * and for backward places for the terms of their gradients,
+ * In backward it also stores terms of its gradients:
  *   entry(i, n), taken(a, m)       q_n . C_i w_n and k_m . E_a v_m
  *   along(a, i)                    the sum of E_a o C_i
- *   warps                          of block_sum
- *   write(keys, values, n, to, step)  gradients of the first n tokens, after a barrier; by all threads. keys[m][n] =
- *                                  k_m . q_n, values[m][n] = v_m . w_n; to: a token's dS, dM, dT, dD (outer_partial)
- */
+ *   warps                          for block_sum
+ *   write(keys, values, n, to, step)  writes the gradients of the first n tokens. All threads call it after a barrier.
+ *                                  keys[m][n] = k_m . q_n, values[m][n] = v_m . w_n; `to` gets dS, dM, dT, dD of each
+ *                                  token (outer_partial) */
 #ifndef LRNN_KERNELS_MATRIX_OUTER_CHUNK_CUH
 #define LRNN_KERNELS_MATRIX_OUTER_CHUNK_CUH
 
@@ -46,13 +46,13 @@ namespace {
 
 /* --- shared memory ------------------------------------------------------------------------------------------------ */
 
-/* State i of a head. The states are one below the other, each padded to whole tiles. */
+/* Returns state i of a head. The states lie one below the other, each padded to whole tiles. */
 __device__ inline struct matrix state_of(const struct strip_shape &s, struct matrix X, int i) {
     return X.below(i * s.rows);
 }
 
-/* Shared memory of the first stage. X: the states or their gradients; rows (chunk x K) and columns (chunk x W): the
- * factors of the sum that is added; passes [to][from]: the transition of the segment; spare: for mix(). */
+/* Shared memory of the first stage. X: the states or their gradients. rows (chunk x K) and columns (chunk x W): the
+ * factors of the sum that is added. passes [to][from]: the transition of the segment. spare: for mix(). */
 template <class Gates> struct summary_room {
     Gates g;
     struct matrix X, rows, columns;
@@ -72,15 +72,15 @@ __host__ __device__ inline struct summary_room<Gates> take_summary(const struct 
     return r;
 }
 
-/* Shared memory of the last stage. Tokens x widths: Q, K, V, W = scale dO; keys[m][n] = k_m . q_n, values[m][n] = v_m .
- * w_n. C: all states, backward only one. */
+/* Shared memory of the last stage. Q, K, V and W = scale dO have one row per token. keys[m][n] = k_m . q_n,
+ * values[m][n] = v_m . w_n. C has all states in forward, and only one in backward. */
 template <class Gates>
 struct chunk_room {
     Gates g;
     struct matrix C, Q, K, V, keys;
-    struct matrix E, W, values; /* backward, with what follows; E: of all states */
+    struct matrix E, W, values; /* only for backward, as all that follows; E has the gradients of all states */
     struct matrix X;            /* W C_i^T, then V E_a^T */
-    real *spare;                /* for mix(), if there are several states */
+    real *spare;                /* for mix() if there are several states */
 };
 
 template <class Gates>
@@ -118,7 +118,7 @@ template <class Gates> inline int summary_reals(const struct strip_shape &s, int
 
 /* --- a chunk ------------------------------------------------------------------------------------------------------ */
 
-/* Load the rows of the chunk at `begin`: q or k, and v or scale dy. */
+/* These load the rows of the chunk at `begin`: q or k, and v or scale dy. */
 __device__ inline void load_keys(const struct outer_inputs &in, const struct strip_shape &s, const struct segment &at,
                                  int begin, const real *from, struct matrix to) {
     int64_t group = at.h / (in.H / in.G), row = at.b * s.T + begin;
@@ -133,7 +133,7 @@ __device__ inline void load_values(const struct outer_inputs &in, const struct s
          spaced_rows{from + (row * in.H + at.h) * s.dv + at.first, in.H * s.dv, chunk_count(at, begin)}, factor);
 }
 
-/* Loads J states that follow each other at `from`, or zeros if `from` is NULL. */
+/* Loads J successive states from `from`; zeros if `from` is NULL. */
 __device__ inline void load_states(const struct strip_shape &s, int J, int dk, const struct segment &at,
                                    const real *from, struct matrix to) {
     for (int j = 0; j < J; j++)
@@ -145,8 +145,8 @@ __device__ inline void store_states(const struct strip_shape &s, int J, int dk, 
     for (int j = 0; j < J; j++) store_state(s, dk, at, state_of(s, from, j), to + (int64_t)j * dk * s.dv);
 }
 
-/* x_a <- sum_i weight(i, a) x_i for each of n elements, where at(i, e) is element e of x_i. spare has J x CHUNK_THREADS
- * reals, and each thread uses its own part. */
+/* Computes x_a <- sum_i weight(i, a) x_i for each of n elements; at(i, e) is element e of x_i. spare has J x
+ * CHUNK_THREADS reals, and each thread uses its own part. */
 template <class Weight, class At> __device__ inline void mix(int J, int n, Weight weight, At at, real *spare) {
     real *old = spare + threadIdx.x;
     for (int e = (int)threadIdx.x; e < n; e += CHUNK_THREADS) {
@@ -159,17 +159,17 @@ template <class Weight, class At> __device__ inline void mix(int J, int n, Weigh
     }
 }
 
-/* Factor with which state `from`, or its gradient, enters state `to` over a chunk. */
+/* Returns the factor with which state `from`, or its gradient, enters state `to` over a chunk. */
 template <enum pass PASS, class Gates> __device__ inline real passing(const Gates &g, int from, int to) {
     return PASS == PASS_FORWARD ? g.through(from, to) : g.through(to, from);
 }
 
-/* Factor of token n in state j after the chunk, or in the gradient of state j before the chunk. */
+/* Returns the factor of token n in state j after the chunk, or in the gradient of state j before the chunk. */
 template <enum pass PASS, class Gates> __device__ inline real adding(const Gates &g, int j, int n) {
     return PASS == PASS_FORWARD ? g.writes(j, n) : g.reads(j, n);
 }
 
-/* X becomes the states after a chunk, or the gradients of the states before it. */
+/* Turns X into the states after a chunk, or into the gradients of the states before it. */
 template <enum pass PASS, class Gates>
 __device__ inline void advance_states(const struct strip_shape &s, const Gates &g, struct matrix rows,
                                       struct matrix columns, struct matrix X, real *spare) {
@@ -187,8 +187,8 @@ __device__ inline void advance_states(const struct strip_shape &s, const Gates &
 
 /* --- between segments --------------------------------------------------------------------------------------------- */
 
-/* The states between segments, or their gradients; number i is between segments i and i + 1. `states` is (segments - 1)
- * x B x H x J x dk x dv, `through` (segments - 1) x B x H x J x J, [to][from], the transitions of segments. */
+/* The states between segments, or their gradients; state i is between segments i and i + 1. `states` is (segments - 1)
+ * x B x H x J x dk x dv. `through`, (segments - 1) x B x H x J x J, [to][from], has the transitions of segments. */
 struct between {
     real *states, *through;
 };
@@ -198,8 +198,8 @@ __device__ inline real *between_states(const struct outer_inputs &in, const stru
     return mid.states + (i * s.B * s.H + at.head) * in.J * in.dk * s.dv + at.first;
 }
 
-/* Computes the sum that a segment adds, and its transition, for all segments except the last (backward: the first). dy
- * is only for backward. */
+/* Computes the sum that a segment adds, and its transition. It does so for all segments except the last (in backward:
+ * except the first). dy is only for backward. */
 template <class Gates, enum pass PASS>
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     outer_summary_kernel(struct outer_inputs in, struct strip_shape s, const real *dy, struct between mid) {
@@ -232,12 +232,12 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     for (int e = (int)threadIdx.x; e < J * J && at.first == 0; e += CHUNK_THREADS) through[e] = r.passes[e];
 }
 
-/* Carries an element of a head's states over the segments, forward or back. A single state stays in a register; several
- * states are stored and read again by the thread. */
+/* Computes an element of a head's states between all segments, one segment after the other, forward or back. A single
+ * state stays in a register. Several states are stored, and the thread reads them again. */
 template <bool SINGLE> struct carry {
     struct between mid;
-    int64_t heads, size; /* heads: of all sequences; size: of a state */
-    int several, count;  /* several: how many states, unless SINGLE */
+    int64_t heads, size; /* heads: number over all sequences; size: numbers of a state */
+    int several, count;  /* several: number of states, unless SINGLE */
     bool forward;
 
     __device__ void operator()(int64_t element) const {
@@ -286,7 +286,7 @@ __device__ inline void write_outputs(const struct outer_inputs &in, const struct
     });
 }
 
-/* Either of y and kept may be NULL: outputs, the states before every chunk. */
+/* Computes the outputs y, and stores the states before every chunk in `kept`. Either may be NULL. */
 template <class Gates>
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     outer_chunk_forward_kernel(struct outer_inputs in, struct strip_shape s, struct between mid, real *y, real *kept) {
@@ -316,7 +316,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
 
 /* --- backward ----------------------------------------------------------------------------------------------------- */
 
-/* to = a B^T, chunk x K, B being a state. */
+/* Computes to = a B^T, chunk x K. B is a state. */
 __device__ inline void times_state(const struct strip_shape &s, struct matrix a, struct matrix B, struct matrix to) {
     each_tile(STATE_CHUNK, s.rows, [&](struct tile tile) {
         struct tile_sums sums = {};
@@ -326,7 +326,7 @@ __device__ inline void times_state(const struct strip_shape &s, struct matrix a,
     });
 }
 
-/* Adds term i of a sum over states to dq or dk: to[n] = or += weight(n) X[n]; the first term also has the sum over m of
+/* Adds term i of a sum over states to dq or dk: to[n] = or += weight(n) X[n]. The first term also has the sum over m of
  * a(n,m) rows[m]. Rows of `to` are `step` apart. Each lane has the same elements in every call. */
 template <class A, class Weight>
 __device__ inline void write_keys(const struct strip_shape &s, int dk, int count, int i, A a, struct matrix rows,
@@ -365,7 +365,7 @@ __device__ inline void write_values(const struct outer_inputs &in, const struct 
     });
 }
 
-/* The parts of dq and of the gates' gradients that come from state i before the chunk, which is in r.C. */
+/* Computes the parts of dq and of the gates' gradients that come from state i before the chunk, which is in r.C. */
 template <class Gates>
 __device__ inline void entry_gradients(const struct outer_inputs &in, const struct strip_shape &s, int count, int i,
                                        const struct chunk_room<Gates> &r, real *dq) {
@@ -382,7 +382,7 @@ __device__ inline void entry_gradients(const struct outer_inputs &in, const stru
     __syncthreads();
 }
 
-/* The parts of dk and of the gates' gradients that come from the gradient of state a after the chunk. */
+/* Computes the parts of dk and of the gates' gradients that come from the gradient of state a after the chunk. */
 template <class Gates>
 __device__ inline void exit_gradients(const struct outer_inputs &in, const struct strip_shape &s, int count, int a,
                                       const struct chunk_room<Gates> &r, real *dk) {
@@ -393,8 +393,8 @@ __device__ inline void exit_gradients(const struct outer_inputs &in, const struc
     __syncthreads();
 }
 
-/* All gradients of a chunk except those of the states: dv, and partial sums from the chunk's first token on. C has the
- * states before the chunk; the first of them is already in r.C. */
+/* Computes all gradients of a chunk except those of the states: dv, and partial sums, which start at the chunk's first
+ * token. C has the states before the chunk; the first of them is already in r.C. */
 template <class Gates>
 __device__ inline void chunk_gradients(const struct outer_inputs &in, const struct strip_shape &s,
                                        const struct segment &at, int begin, const struct chunk_room<Gates> &r,
@@ -454,12 +454,13 @@ template <class Gates> inline struct strip_shape outer_chunks_of(const struct st
     return chunk_shape_of(z, SEGMENT, [=](const struct strip_shape &s) { return chunk_reals<Gates>(s, J, pass); });
 }
 
-/* Whether the arrays fit into shared memory; backward needs the most. */
+/* Whether the arrays fit into shared memory. Backward needs the most. */
 template <class Gates> inline bool outer_chunks_fit(const struct state_shape &z, int J, const char **why) {
     return chunk_fits(chunk_reals<Gates>(outer_chunks_of<Gates>(z, J, PASS_BACKWARD), J, PASS_BACKWARD), why);
 }
 
-/* A guess that no device has confirmed: at least one segment of tokens, and no more padding than numbers. */
+/* This bound is a guess that was not measured on a device: at least one segment of tokens, and at least as many numbers
+ * as padding. */
 inline bool outer_chunks_pay(const struct state_shape &z) {
     return z.T >= SEGMENT && 2 * z.dk > TILE_ROWS && 2 * z.dv > TILE_COLUMNS;
 }
@@ -488,7 +489,7 @@ void outer_states_between(const struct call *c, const struct exec *x, const stru
     each_value(c, x, heads * size, carry<Gates::SINGLE>{mid, heads, size, in.J, count, PASS == PASS_FORWARD});
 }
 
-/* Either of y and kept may be NULL: outputs, the states before every chunk. */
+/* Launches all stages of forward. Either of y (outputs) and kept (the states before every chunk) may be NULL. */
 template <class Gates>
 void outer_chunks_forward(const struct call *c, const struct exec *x, const struct outer_inputs &in,
                           const struct state_shape &z, const struct between &mid, real *y, real *kept) {

@@ -1,5 +1,5 @@
-/* outer_strip.cuh - the twins of scan_outer and scan_plstm: J matrices per head, coupled by a J x J transition, with
- * one warp per strip of columns (strip.cuh). scan_outer has J = 1 and its decay as the transition. Equations:
+/* outer_strip.cuh - CUDA kernels of scan_outer and scan_plstm, with one warp per strip of columns (strip.cuh). A head
+ * has J matrices, which a J x J transition couples. scan_outer has J = 1, and its decay is the transition. Equations:
  * scan_outer.c, scan_plstm.c. */
 #ifndef LRNN_KERNELS_MATRIX_OUTER_STRIP_CUH
 #define LRNN_KERNELS_MATRIX_OUTER_STRIP_CUH
@@ -33,7 +33,7 @@ __device__ inline struct outer_token outer_room(const struct outer_inputs &in, r
     return t;
 }
 
-/* Reads a token; dy NULL: forward. All lanes must call it, and may use the token afterwards. */
+/* Reads a token. dy NULL: forward. All lanes must call it, and may use the token afterwards. */
 __device__ inline void outer_read(const struct outer_inputs &in, const struct strip_shape &s, const struct strip &at,
                                   int64_t row, const real *dy, struct outer_token *t) {
     int64_t group = at.h / (in.H / in.G), head = row * in.H + at.h;
@@ -54,7 +54,7 @@ __device__ inline void outer_read(const struct outer_inputs &in, const struct st
     t->qk = warp_sum(sum);
 }
 
-/* next[l] = sum_m T[l][m] C[m] + S[l] k v^T; if J = 1, next may be C. */
+/* Computes next[l] = sum_m T[l][m] C[m] + S[l] k v^T. If J = 1, next and C may be the same array. */
 __device__ inline void outer_update(const struct outer_inputs &in, const struct strip_shape &s, const struct strip &at,
                                     const struct outer_token &t, const real *C, real *next) {
     int stride = s.W + 1, matrix = in.dk * stride;
@@ -81,7 +81,8 @@ __device__ inline void outer_swap(real **a, real **b) {
     *b = c;
 }
 
-/* kept: NULL, or the state before every kept_every-th token, (B,kept_chunks,H,dk,dv). */
+/* Computes the outputs. `kept`, if not NULL, receives the state before every kept_every-th token,
+ * (B,kept_chunks,H,dk,dv). */
 static __global__ void __launch_bounds__(WARP)
     outer_forward_kernel(struct outer_inputs in, struct strip_shape s, real *y, real *kept, int kept_every,
                          int64_t kept_chunks) {
@@ -111,7 +112,8 @@ static __global__ void __launch_bounds__(WARP)
     }
 }
 
-/* Sums over the strip's columns of one token, from the state P before it and the gradient E of the state after it. */
+/* Computes one token's sums over the strip's columns. P is the state before the token, E the gradient of the state
+ * after it. */
 __device__ inline void outer_row_sums(const struct outer_inputs &in, const struct strip_shape &s,
                                       const struct strip &at, const struct outer_token &t, const real *P, const real *E,
                                       real *partial) {
@@ -154,7 +156,8 @@ __device__ inline void outer_row_sums(const struct outer_inputs &in, const struc
     }
 }
 
-/* dv of the token's columns, and the gradient of the state before it: next[m] = sum_l T[l][m] E[l] + M[m] q w^T. */
+/* Computes dv of the token's columns, and the gradient of the state before the token: next[m] = sum_l T[l][m] E[l] +
+ * M[m] q w^T. */
 __device__ inline void outer_column_sums(const struct outer_inputs &in, const struct strip_shape &s,
                                          const struct strip &at, const struct outer_token &t, const real *E, real *next,
                                          real *dv, bool accumulate) {
@@ -184,8 +187,9 @@ __device__ inline void outer_column_sums(const struct outer_inputs &in, const st
         });
 }
 
-/* starts: each strip's state before each chunk; inner: before each token of one chunk; partial: of each token. With
- * registers for more blocks per multiprocessor it would spill, and shared memory seldom has room for more. */
+/* Computes the gradients. starts: each strip's state before each chunk; inner: its state before each token of one
+ * chunk; partial: its sums for each token. With more thread blocks per multiprocessor, threads would have too few
+ * registers; shared memory seldom has room for more anyway. */
 static __global__ void __launch_bounds__(WARP, REAL_IS_DOUBLE ? 8 : 12)
     outer_backward_kernel(struct outer_inputs in, struct strip_shape s, const real *dy, real *dv, bool add_v,
                           real *starts, real *inner, real *partial) {

@@ -1,5 +1,6 @@
-/* outer_sums.cuh - outer-product states on CUDA, J matrices per head: inputs, gradients, and the sums over strips of
- * columns (strip.cuh) that give a token's gradients. */
+/* outer_sums.cuh - outer-product states on CUDA, J matrices per head: inputs and gradients, and the gradients that are
+ * sums over columns. A strip (strip.cuh) is some columns of a head's states. Each strip stores its partial sums, and a
+ * second kernel adds them. */
 #ifndef LRNN_KERNELS_MATRIX_OUTER_SUMS_CUH
 #define LRNN_KERNELS_MATRIX_OUTER_SUMS_CUH
 
@@ -7,8 +8,8 @@
 
 namespace {
 
-/* Inputs (B,T,...): q, k of G groups; v of H heads; gates of H heads. source NULL: 1. mark and direct NULL: equal to
- * transition and source, so the state is read after its update. */
+/* Inputs (B,T,...): q and k of G groups; v and the gates of H heads. source NULL means 1. If mark and direct are NULL,
+ * they are equal to transition and source; the state is then read after its update. */
 struct outer_inputs {
     const real *q, *k, *v, *source, *transition, *mark, *direct;
     int64_t H, G;
@@ -16,23 +17,23 @@ struct outer_inputs {
     real scale;
 };
 
-/* The places of the gradients; NULL: not wanted. */
+/* Where the gradients are written; NULL: that gradient is not wanted. */
 struct outer_gradients {
     real *q, *k, *v, *source, *transition, *mark, *direct;
     bool add_q, add_k, add_v, add_source, add_transition, add_mark, add_direct;
 };
 
-/* The number of values of a token that a strip stores for the sums over strips: dq, dk, then the gates' gradients. */
+/* Returns how many values a strip stores for a token: dq, dk, then the gates' gradients. */
 __host__ __device__ inline int64_t outer_partial(int64_t dk, int64_t J) {
     return 2 * dk + J * J + 2 * J + 1;
 }
 
-/* Sums the strips' values of a token to dq and dk of a group, also over the heads of the group. */
+/* Adds the strips' values of a token to dq and dk of a group. The heads of a group are added too. */
 struct outer_key_sums {
     struct strip_shape s;
     const real *partial;
     real *to;
-    int64_t H, G, from; /* from: 0 for dq, dk for dk */
+    int64_t H, G, from; /* from: 0 for dq, dk for the gradient dk */
     int dk, J;
     bool accumulate;
     __device__ void operator()(int64_t e) const {
@@ -43,7 +44,8 @@ struct outer_key_sums {
     }
 };
 
-/* Sums the strips' values of n gates per head, which begin at `from`; adds those at `beside` unless it is negative. */
+/* Adds the strips' values of n gates per head, which begin at `from`. Also adds those that begin at `beside`, unless it
+ * is negative. */
 struct outer_gate_sums {
     struct strip_shape s;
     const real *partial;
@@ -61,8 +63,8 @@ struct outer_gate_sums {
     }
 };
 
-/* Gradients of all inputs except v, from the values `partial` (B,H,strips,T,outer_partial) that strips stored for each
- * token. */
+/* Computes the gradients of all inputs except v, from the values `partial` (B,H,strips,T,outer_partial) that the strips
+ * stored for each token. */
 inline void outer_gradient_sums(const struct call *c, const struct exec *x, const struct outer_inputs &in,
                                 const struct strip_shape &s, const real *partial, const struct outer_gradients &d) {
     int64_t B = s.B, T = s.T;

@@ -1,14 +1,15 @@
-/* row_sums.cuh - strips of the columns of matrix states on graphs, on CUDA: a warp, which may be a whole block, walks W
- * columns of one head of one sequence from node to node, with one lane per column. Columns are independent in the
- * recurrence: a lane reads only values that it wrote, or that the lane of the same column in another warp of its block
- * wrote. Sums over columns, for gradients, use a table in shared memory with one line per sum. */
+/* row_sums.cuh - strips of the columns of matrix states on graphs, on CUDA. A warp computes W columns of one head of
+ * one sequence, node after node, with one lane per column; it may be the only warp of its thread block. Columns are
+ * independent in the recurrence: a lane reads only values that it wrote itself, or that the lane of the same column in
+ * another warp of its block wrote. Sums over columns, for gradients, use a table in shared memory with one line for
+ * each sum. */
 #ifndef LRNN_KERNELS_MATRIX_ROW_SUMS_CUH
 #define LRNN_KERNELS_MATRIX_ROW_SUMS_CUH
 
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"
 
-/* Sizes of a call, read off its inputs q and v. */
+/* The sizes of a call, taken from its inputs q and v. */
 struct row_sizes {
     int64_t B, T, H, dk, dv;
 };
@@ -19,7 +20,7 @@ static inline struct row_sizes row_sizes_of(const struct call *c, int64_t H) {
     return z;
 }
 
-/* The strips of a call: W columns per strip; lines: the number of sums that a node has at the same time. */
+/* The strips of a call, with W columns each. lines: the number of sums that a node needs at the same time. */
 struct column_strips {
     struct row_sizes z;
     int W, strips, lines;
@@ -42,7 +43,7 @@ static inline bool column_strips_fit(const struct column_strips &s, const char *
     return fits;
 }
 
-/* The work of a lane: its column j of a head; none if not `in`. */
+/* The column j of a head that a lane computes; it has none if `in` is false. */
 struct column {
     int lane;
     int64_t strip, j;
@@ -56,7 +57,7 @@ static __device__ __forceinline__ struct column column_here(const struct column_
     return at;
 }
 
-/* Address of element i of this lane's column in state number n of the array `states`. */
+/* Returns the address of element i of this lane's column in state number n of the array `states`. */
 static __device__ __forceinline__ real *column_at(const struct column_strips &s, const struct column &at, real *states,
                                                   int64_t n, int64_t i) {
     return states + (n * s.z.dk + i) * s.W + at.lane;
@@ -68,14 +69,14 @@ static __device__ __forceinline__ void row_share(const struct column_strips &s, 
     if (at.lane < s.W) table[r * (s.W + 1) + at.lane] = x;
 }
 
-/* The sum of line r over the columns in order; call it after a barrier. */
+/* Returns the sum of line r over the columns in order. Call it after a barrier. */
 static __device__ __forceinline__ real row_sum(const struct column_strips &s, const real *table, int r) {
     real sum = 0;
     for (int j = 0; j < s.W; j++) sum += table[r * (s.W + 1) + j];
     return sum;
 }
 
-/* a . b of n values */
+/* Returns a . b for n values. */
 static __device__ __forceinline__ real row_product(int64_t n, const real *a, const real *b) {
     real sum = 0;
     for (int64_t i = 0; i < n; i++) sum = real_fma(a[i], b[i], sum);
@@ -84,14 +85,14 @@ static __device__ __forceinline__ real row_product(int64_t n, const real *a, con
 
 /* --- the terms of a node outside the recurrence, and the sums over strips ----------------------------------------- */
 
-/* q, k, v, direct and dy of a call. In the structs below, `shares` has the partial sums of `parts` strips, each
+/* q, k, v, direct and dy of a call. In the structs below, `shares` has the partial sums of `parts` strips; each is
  * (B,T,H,width). */
 struct outside {
     struct row_sizes z;
     const real *q, *k, *v, *direct, *dy;
     real scale;
 
-    __device__ const real *head(const real *x, int64_t row, int64_t width) const { /* row: of (B,T,H) */
+    __device__ const real *head(const real *x, int64_t row, int64_t width) const { /* row: index in (B,T,H) */
         return x + row * width;
     }
     __device__ real qk(int64_t row) const {
@@ -102,7 +103,7 @@ struct outside {
     }
 };
 
-/* Sum of element i over the parts, in order. */
+/* Returns the sum of element i over the parts, in order. */
 static __device__ __forceinline__ real sum_of_parts(const real *shares, int64_t stride, int64_t parts, int64_t i) {
     real sum = 0;
     for (int64_t p = 0; p < parts; p++) sum += shares[p * stride + i];
@@ -121,7 +122,7 @@ struct outside_y {
     }
 };
 
-/* dq or dk, where `other` is k or q: the direct term and the sums of the shares. */
+/* Computes dq or dk; `other` is k or q. It is the direct term and the sums of the shares. */
 struct outside_dqk {
     struct outside k;
     const real *other, *shares;
@@ -157,7 +158,7 @@ struct outside_direct {
     }
 };
 
-/* Gradients of gates, which have no other terms. */
+/* Computes gradients of gates, which are only sums of shares. */
 struct sum_shares {
     const real *shares;
     int64_t stride, parts;
@@ -168,7 +169,7 @@ struct sum_shares {
     }
 };
 
-/* Pointers of a call with q, k, v as inputs 0 to 2; dy: NULL forward. */
+/* Returns the pointers of a call whose inputs 0 to 2 are q, k, v. dy is NULL in forward. */
 static inline struct outside outside_of(const struct call *c, struct row_sizes z, double scale, int direct,
                                         const real *dy) {
     struct outside k = {
@@ -177,7 +178,7 @@ static inline struct outside outside_of(const struct call *c, struct row_sizes z
     return k;
 }
 
-/* Gradients of q, k, v (inputs 0 to 2) and of `direct`, from shares of dq, dk and dv. */
+/* Computes the gradients of q, k, v (inputs 0 to 2) and of `direct`, from the shares of dq, dk and dv. */
 static inline void outside_gradients(const struct call *c, const struct exec *x, const struct outside &k, int direct,
                                      const real *dq, const real *dk, int64_t parts_qk, const real *dv,
                                      int64_t parts_v) {

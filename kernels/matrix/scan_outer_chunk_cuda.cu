@@ -6,16 +6,17 @@
 
 namespace {
 
-/* Gates of a chunk of one state. reach[m][n], m < n: the factor by which a number in the state after token m reaches
- * the output of token n; 0 if m >= n. */
+/* Gates of a chunk if a head has one state. reach[m][n] for m < n is the factor with which a number in the state after
+ * token m reaches the output of token n; it is 0 if m >= n. */
 struct single_gates {
     static constexpr bool SINGLE = true;
     static constexpr int J = 1;
     real *T, *S, *M, *D;
-    real *before, *after; /* products of T before and after a token; before[STATE_CHUNK]: of the whole chunk */
+    /* products of T before and after each token; before[STATE_CHUNK] is the product of the whole chunk */
+    real *before, *after;
     struct matrix reach;
-    /* The fields from here on are only for backward. Y[t][n]: the output of token n if it read the state before t.
-     * left: Y of the state that passes through the chunk. */
+    /* Only backward has the following. Y[t][n] is the output of token n if it read the state before token t. `left` is
+     * like Y, for the state after the chunk. */
     struct matrix Y;
     real *dM, *passed, *left; /* one number per token */
     real *warps;
@@ -90,9 +91,9 @@ struct single_gates {
         }
     }
 
-    /* Computes Y, dM and left by walking along the chunk: one thread per token, and one more for left. Before, the
-     * first row of Y contains Y of the state before the chunk, and left[0] the product for the state that passes
-     * through. */
+    /* Computes Y, dM and left token after token, with one thread per token and one more for left. Before the call, the
+     * first row of Y contains Y for the state before the chunk, and left[0] the product for the state after the
+     * chunk. */
     __device__ void walk(struct matrix keys, struct matrix values) const {
         int n = (int)threadIdx.x;
         if (n < STATE_CHUNK) {
@@ -163,7 +164,8 @@ static void scan_outer_chunk_cuda_backward(const struct call *c, const struct ex
     outer_chunks_backward<single_gates>(c, x, in, s, mid, tensor_real(c->out[1]), partial, outer_gradients_of(c));
 }
 
-/* Tolerance: as scan_outer_cpu; products by tensor cores are as exact as in fp32 (tile_product.cuh). */
+/* Tolerance: the state sums T outer products, and its products with vectors sum dk or dv terms, all in working
+ * precision. Products by tensor cores are as exact as in fp32 (tile_product.cuh). */
 const struct kernel kernel_scan_outer_chunk_cuda = {
     .name = "scan_outer_chunk_cuda",
     .op = &op_scan_outer,

@@ -1,12 +1,13 @@
-/* strip.cuh - cuts the states of recurrences with a dk x dv matrix per head among warps, on CUDA.
+/* strip.cuh - divides the states of recurrences with a dk x dv matrix per head among warps, on CUDA.
  *
- * Columns of a state are independent in the recurrence, so a warp has a strip: W columns of one head of one sequence,
- * which it keeps in shared memory and walks through time. For sums over rows a lane has a column; for sums over columns
- * it has a row. Rows are W + 1 values apart, so that in neither order lanes wait for the same bank. Sums over columns,
- * for gradients, are stored in scratch per strip, and a second kernel adds them over strips, in order.
+ * The columns of a state are independent in the recurrence. So a warp has a strip: W columns of one head of one
+ * sequence. It has them in shared memory and computes one token after the other. For sums over rows each lane has a
+ * column; for sums over columns each lane has a row. Rows are W + 1 values apart, so that in both cases lanes use
+ * different banks. Sums over columns, which gradients need, are stored in scratch for each strip, and a second kernel
+ * adds them over the strips, in order.
  *
- * Backward computes the states again from the start and keeps those at the start of each chunk. Then it takes the
- * chunks, the last one first, and keeps the states inside the current chunk. */
+ * Backward first computes all states again and stores those at the start of each chunk. Then it takes the chunks from
+ * the last to the first, and computes the states inside each chunk once more. */
 #ifndef LRNN_KERNELS_MATRIX_STRIP_CUH
 #define LRNN_KERNELS_MATRIX_STRIP_CUH
 
@@ -14,13 +15,14 @@
 #include "kernels/lib/scratch.h"
 #include "kernels/matrix/loaded_rows.cuh"
 
-/* rows: of all matrices of a head, one below the other. There are dv columns, W per strip. chunk: tokens of a chunk. */
+/* rows: the rows of all matrices of a head, which lie one below the other. There are dv columns, W in each strip.
+ * chunk: number of tokens of a chunk. */
 struct strip_shape {
     int64_t B, T, H;
     int rows, dv, W, strips, chunk, chunks;
 };
 
-/* In shared memory a warp has `matrices` arrays of rows x (W + 1) reals, and `vectors` more reals. */
+/* A warp has in shared memory `matrices` arrays of rows x (W + 1) reals, and `vectors` more reals. */
 static inline struct strip_shape strip_shape_of(int64_t B, int64_t T, int64_t H, int64_t rows, int64_t dv,
                                                 int64_t matrices, int64_t vectors) {
     struct strip_shape s = {.B = B, .T = T, .H = H, .rows = (int)rows, .dv = (int)dv, .W = WARP};
@@ -43,10 +45,10 @@ static inline bool strip_fits(int64_t rows, int64_t matrices, int64_t vectors, c
     return fits;
 }
 
-/* The work of a warp, which is a whole block. */
+/* The work of a warp, which is a whole thread block. */
 struct strip {
-    int64_t b, h, index; /* index: of the strip among all */
-    int first, width;    /* its columns of the head */
+    int64_t b, h, index; /* index: of the strip among all strips */
+    int first, width;    /* the strip's columns of the head */
     int lane;
     bool in; /* the lane has a column */
 };
@@ -64,7 +66,7 @@ static __device__ __forceinline__ struct strip strip_here(const struct strip_sha
     return at;
 }
 
-/* Copy a state between shared memory and a packed array of rows x W. */
+/* These copy a state from shared memory to a packed array of rows x W, and back. */
 static __device__ __forceinline__ void strip_store(const struct strip_shape &s, const struct strip &at,
                                                    const real *from, real *to) {
     for (int r = 0; r < s.rows; r++)
@@ -89,7 +91,8 @@ static __device__ __forceinline__ void strip_read(int n, const real *from, real 
     for (int i = lane; i < n; i += WARP) to[i] = from[i];
 }
 
-/* The sum over strips of the values that they stored, from `at` on, `stride` reals apart. */
+/* Returns the sum over strips of the values that they stored. The first is at `at`, and they lie `stride` reals
+ * apart. */
 static __device__ __forceinline__ real strip_sum(const real *at, int64_t stride, int64_t strips) {
     real sum = 0;
     for (int64_t s = 0; s < strips; s++) sum += at[s * stride];
