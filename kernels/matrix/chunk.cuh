@@ -21,8 +21,7 @@ namespace {
 
 /* --- shared memory ------------------------------------------------------------------------------------------------ */
 
-/* A matrix in shared memory. Rows lie 4 more than a multiple of 8 apart, so that lanes of neighbouring rows read
- * different banks. */
+/* A matrix in shared memory. Rows lie 8 n + 4 apart, so that lanes of neighbouring rows read different banks. */
 struct matrix {
     real *at;
     int ld;
@@ -60,8 +59,7 @@ struct segment {
     int first, width;          /* first column of the strip, and number of columns */
 };
 
-/* Returns the segment and strip of this thread block. The first blocks are the strips of segment `from`, the next ones
- * those of the segment after it. */
+/* Returns this block's segment and strip. The first blocks are the strips of segment `from`, then of the next. */
 __device__ inline struct segment segment_here(const struct strip_shape &s, int from) {
     struct segment at;
     int64_t strips = s.B * s.H * s.strips;
@@ -79,8 +77,7 @@ __device__ inline struct segment segment_here(const struct strip_shape &s, int f
     return at;
 }
 
-/* Returns the shape of a call whose arrays take `reals(shape)` of shared memory. It has as few strips as fit, of about
- * the same width. */
+/* Returns the shape of a call whose arrays take `reals(shape)` of shared memory: as few strips as fit. */
 template <class Reals>
 inline struct strip_shape chunk_shape_of(const struct state_shape &z, int64_t segment, Reals reals) {
     const int step = TILE_COLUMNS;
@@ -121,8 +118,7 @@ struct spaced_rows {
     }
 };
 
-/* Loads to = factor * row(i) for all rows x columns. A row has `width` values; the other columns, and rows that are
- * NULL, become 0. */
+/* Loads to = factor * row(i) for all rows. A row has `width` values; other columns, and rows NULL, become 0. */
 template <class Row>
 __device__ inline void load(struct matrix to, int rows, int columns, int width, Row row, real factor = 1) {
     for (int e = (int)threadIdx.x; e < rows * columns; e += CHUNK_THREADS) {
@@ -144,8 +140,7 @@ __device__ inline void store_state(const struct strip_shape &s, int dk, const st
         to[e / at.width * s.dv + e % at.width] = from(e / at.width, e % at.width);
 }
 
-/* Returns the block's columns of the stored state before token `begin`. `kept` (B,tokens / every,H,dk,dv) has the
- * states before every `every`-th token. */
+/* Returns the block's columns of the stored state before a token. `kept` is (B,tokens / every,H,dk,dv). */
 __device__ inline real *kept_at(const struct strip_shape &s, int dk, const struct segment &at, int begin, int every,
                                 real *kept) {
     int64_t count = (s.T + every - 1) / every;
@@ -154,8 +149,7 @@ __device__ inline real *kept_at(const struct strip_shape &s, int dk, const struc
 
 /* --- products ----------------------------------------------------------------------------------------------------- */
 
-/* Computes X = through X + rows^T diag(weight) columns, which is the state after a chunk, or the gradient of the state
- * before it. */
+/* Computes X = through X + rows^T diag(weight) columns: the state after a chunk, or the gradient before it. */
 template <class Weight>
 __device__ inline void advance(const struct strip_shape &s, real through, struct matrix rows, Weight weight,
                                struct matrix columns, struct matrix X) {
@@ -189,8 +183,7 @@ template <class Put> __device__ inline void row_dots(int width, struct matrix a,
     }
 }
 
-/* Returns the sum of A o B over a strip's states in every thread. `warps` has one real per warp. All threads must call
- * it. */
+/* Returns the sum of A o B over a strip's states in every thread. All threads must call it. warps: one real each. */
 __device__ inline real state_product(const struct strip_shape &s, struct matrix A, struct matrix B, real *warps) {
     real sum = 0;
     for (int e = (int)threadIdx.x; e < s.rows * s.W; e += CHUNK_THREADS)

@@ -79,8 +79,7 @@ static __attribute__((noinline, unused)) void whole_tile(const struct product *p
     product_tile(TILE_ROWS, TILE_VECTORS, p, r, j);
 }
 
-/* Computes the tiles of `tall` rows and `vectors` vectors from column j on, as long as they do not pass `end`. Returns
- * the first column that is left. */
+/* Computes tiles of `tall` rows and `vectors` vectors from column j on, up to `end`. Returns the first column left. */
 FORCE_INLINE int64_t product_columns(int tall, int vectors, const struct product *p, int64_t j, int64_t end) {
     for (; j + vectors * LANES <= end; j += vectors * LANES)
         for (int64_t r = 0; r < p->n.rows; r += tall) {
@@ -101,8 +100,7 @@ FORCE_INLINE void product_tiles(int tall, const struct product *p) {
     product_columns(tall, 1, p, j, columns);
 }
 
-/* For sizes that are no constants. Each row of A then needs a register for its address, so a tile has at most TILE_ROWS
- * rows. */
+/* For sizes that are no constants: each row of A needs a register for its address, so tiles have TILE_ROWS rows. */
 static __attribute__((noinline, unused)) void product_of_any_size(const struct product *p) {
     product_tiles(TILE_ROWS, p);
 }
@@ -213,8 +211,7 @@ FORCE_INLINE lanes sums_of_lanes(lanes *v) {
 #endif
 }
 
-/* Computes dots[r] = sum over i < n of a[r][i] b[r][i] for the rows of a chunk, which lie lda and ldb apart. n is a
- * multiple of STATE_VECTOR. */
+/* Computes dots[r] = a[r] . b[r] for the rows of a chunk, lda and ldb apart. n is a multiple of STATE_VECTOR. */
 FORCE_INLINE void row_dots(int64_t n, const real *a, int64_t lda, const real *b, int64_t ldb, real *dots) {
     for (int r = 0; r < STATE_CHUNK; r += LANES) {
         lanes sum[LANES];
@@ -243,8 +240,7 @@ FORCE_INLINE real state_dot(int64_t n, const real *a, const real *b) {
     return (sum0 + sum1) + (sum2 + sum3);
 }
 
-/* Computes ranges[m][n] = f[m+1] ... f[n], or 0 where n < m. It multiplies and takes no logarithms, so f may be
- * negative or 0. */
+/* Computes ranges[m][n] = f[m+1] ... f[n], or 0 where n < m, by products only: f may be negative or 0. */
 FORCE_INLINE void range_products(const real *f, real *restrict ranges) {
     const lanes ones = (lanes){0} + 1;
     for (int n = 0; n < STATE_CHUNK; n += LANES) {

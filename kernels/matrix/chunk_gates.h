@@ -28,8 +28,7 @@ struct chunk {
 
 enum { READERS = 2 * STATE_CHUNK }; /* at most: tokens, then as many exits */
 
-/* The gates of one chunk and head, and their gradients. Tokens after the end of the sequence write nothing, read
- * nothing and keep the states. */
+/* The gates of one chunk and head, and their gradients. Missing tokens write and read nothing and keep the states. */
 struct chunk_gates {
     real *T, *S, *M, *D; /* [J][J][t], [J][t], [J][t], [t] */
     real *Z, *gate;      /* [1 + t][J][n], [m][n] */

@@ -1,6 +1,5 @@
-/* loaded_rows.cuh - loops over the rows of a state that is read and written. The compiler cannot know that a row's
- * store does not change the next row's load, so each row would wait for the previous one. Here several rows are read
- * before any of them is written. */
+/* loaded_rows.cuh - loops over the rows of a state that is read and written. The compiler must assume that a row's
+ * store changes the next row's load, so each row would wait for the one before. Here several are read, then written. */
 #ifndef LRNN_KERNELS_MATRIX_LOADED_ROWS_CUH
 #define LRNN_KERNELS_MATRIX_LOADED_ROWS_CUH
 
@@ -10,8 +9,7 @@
 
 template <int N> struct row_count { static constexpr int n = N; };
 
-/* Calls rows(row_count<N>(), i) for rows i to i + N - 1 of a state, from `begin` to `end`: MOST rows per call, and the
- * last rows one by one. */
+/* Calls rows(row_count<N>(), i) for rows `begin` to `end` of a state: MOST rows per call, the last ones singly. */
 template <int MOST = LOADED_ROWS, class Index, class Rows>
 __device__ __forceinline__ void each_rows(int64_t begin, Index end, Rows &&rows) {
     Index i = (Index)begin;

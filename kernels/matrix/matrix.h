@@ -12,8 +12,7 @@ extern "C" {
 
 #include "kernels/matrix/list.def"
 
-/* Scalar gates of scan_outer, one per head and token, each (B,T,H). source NULL means 1. mark and direct are both given
- * or both NULL. */
+/* Scalar gates of scan_outer, each (B,T,H). source NULL means 1. mark and direct are both given or both NULL. */
 struct outer_gates {
     struct tensor *decay, *source, *mark, *direct;
 };

@@ -131,8 +131,8 @@ static struct chunk chunk_at(const struct outer_sizes *s, int64_t i) {
 
 /* --- states ------------------------------------------------------------------------------------------------------- */
 
-/* Computes X_i <- sum_j F[i * row + j * column] X_j for J matrices of n elements. For J = 1 it does nothing, because
- * the product that follows does it. */
+/* Computes X_i <- sum_j F[i * row + j * column] X_j for J matrices of n elements. If J = 1, the next product does
+ * it. */
 FORCE_INLINE void mix_states(int64_t J, const real *F, int64_t row, int64_t column, int64_t n, real *X) {
     for (int64_t e = 0; J > 1 && e < n; e += LANES) {
         lanes old[16]; /* J is at most 16 */
@@ -392,8 +392,7 @@ static void copy_states(const struct work *w, int64_t n, struct scratch_rows fro
         memcpy(to.at + h * to.stride, from.at + h * from.stride, (size_t)(w->J * w->KW * w->VW) * sizeof *to.at);
 }
 
-/* Reads the gates of chunk k for all heads, whose gates are adjacent in memory, long before they are read as
- * vectors. */
+/* Reads the gates of chunk k for all heads, which are adjacent in memory, long before they are read as vectors. */
 static void read_all_gates(const struct bundle *b, const struct work *w, const struct chunk *k) {
     for (int64_t h = 0; h < b->n; h++) {
         struct chunk_gates g = gates_of(w, h);
@@ -432,8 +431,7 @@ static void forward_bundle(const struct bundle *b, const struct work *w, int64_t
     }
 }
 
-/* Computes the gradients of chunks end - 1 down to `begin`. E becomes the gradient of the states before chunk
- * `begin`. */
+/* Computes the gradients of chunks end - 1 down to `begin`. E becomes the gradient of the states before these. */
 static void backward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end) {
     for (int64_t i = end - 1; i >= begin; i--) {
         struct chunk k = chunk_at(b->s, i);
@@ -486,8 +484,7 @@ static void run_bundle(struct bundle *b, enum pass pass, const struct work *w) {
         backward_again(b, w);
 }
 
-/* Returns the number of parts. Heads with the same q and k are in one part, because they add to the same dq and dk in
- * order. */
+/* Returns the number of parts. Heads with the same q and k add to the same dq and dk, so they are in one part. */
 static int64_t part_count(const struct outer_sizes *s) {
     return state_parts(s->B * s->heads / s->share);
 }

@@ -198,8 +198,7 @@ __device__ inline real *between_states(const struct outer_inputs &in, const stru
     return mid.states + (i * s.B * s.H + at.head) * in.J * in.dk * s.dv + at.first;
 }
 
-/* Computes the sum that a segment adds, and its transition. It does so for all segments except the last (in backward:
- * except the first). dy is only for backward. */
+/* Computes each segment's sum and transition, except the last one's (backward: the first's). dy: for backward. */
 template <class Gates, enum pass PASS>
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     outer_summary_kernel(struct outer_inputs in, struct strip_shape s, const real *dy, struct between mid) {
@@ -459,8 +458,7 @@ template <class Gates> inline bool outer_chunks_fit(const struct state_shape &z,
     return chunk_fits(chunk_reals<Gates>(outer_chunks_of<Gates>(z, J, PASS_BACKWARD), J, PASS_BACKWARD), why);
 }
 
-/* This bound is a guess that was not measured on a device: at least one segment of tokens, and at least as many numbers
- * as padding. */
+/* A guess, not measured on a device: at least one segment of tokens, and at least as many numbers as padding. */
 inline bool outer_chunks_pay(const struct state_shape &z) {
     return z.T >= SEGMENT && 2 * z.dk > TILE_ROWS && 2 * z.dv > TILE_COLUMNS;
 }

@@ -1,6 +1,5 @@
-/* outer_strip.cuh - CUDA kernels of scan_outer and scan_plstm, with one warp per strip of columns (strip.cuh). A head
- * has J matrices, which a J x J transition couples. scan_outer has J = 1, and its decay is the transition. Equations:
- * scan_outer.c, scan_plstm.c. */
+/* outer_strip.cuh - CUDA kernels of scan_outer and scan_plstm with one warp per strip of columns (strip.cuh). A head
+ * has J matrices, coupled by a J x J transition; in scan_outer J = 1. Equations: scan_outer.c, scan_plstm.c. */
 #ifndef LRNN_KERNELS_MATRIX_OUTER_STRIP_CUH
 #define LRNN_KERNELS_MATRIX_OUTER_STRIP_CUH
 
@@ -81,8 +80,7 @@ __device__ inline void outer_swap(real **a, real **b) {
     *b = c;
 }
 
-/* Computes the outputs. `kept`, if not NULL, receives the state before every kept_every-th token,
- * (B,kept_chunks,H,dk,dv). */
+/* Computes the outputs. kept, if not NULL: the state before every kept_every-th token, (B,kept_chunks,H,dk,dv). */
 static __global__ void __launch_bounds__(WARP)
     outer_forward_kernel(struct outer_inputs in, struct strip_shape s, real *y, real *kept, int kept_every,
                          int64_t kept_chunks) {
@@ -112,8 +110,7 @@ static __global__ void __launch_bounds__(WARP)
     }
 }
 
-/* Computes one token's sums over the strip's columns. P is the state before the token, E the gradient of the state
- * after it. */
+/* Computes a token's sums over the strip's columns. P: the state before the token; E: the gradient of that after it. */
 __device__ inline void outer_row_sums(const struct outer_inputs &in, const struct strip_shape &s,
                                       const struct strip &at, const struct outer_token &t, const real *P, const real *E,
                                       real *partial) {
@@ -156,8 +153,7 @@ __device__ inline void outer_row_sums(const struct outer_inputs &in, const struc
     }
 }
 
-/* Computes dv of the token's columns, and the gradient of the state before the token: next[m] = sum_l T[l][m] E[l] +
- * M[m] q w^T. */
+/* Computes dv of the token's columns, and the next E: next[m] = sum_l T[l][m] E[l] + M[m] q w^T. */
 __device__ inline void outer_column_sums(const struct outer_inputs &in, const struct strip_shape &s,
                                          const struct strip &at, const struct outer_token &t, const real *E, real *next,
                                          real *dv, bool accumulate) {

@@ -44,8 +44,7 @@ struct outer_key_sums {
     }
 };
 
-/* Adds the strips' values of n gates per head, which begin at `from`. Also adds those that begin at `beside`, unless it
- * is negative. */
+/* Adds the strips' values of n gates per head, from `from` on, and those from `beside` on unless it is negative. */
 struct outer_gate_sums {
     struct strip_shape s;
     const real *partial;
@@ -63,8 +62,7 @@ struct outer_gate_sums {
     }
 };
 
-/* Computes the gradients of all inputs except v, from the values `partial` (B,H,strips,T,outer_partial) that the strips
- * stored for each token. */
+/* Computes the gradients of all inputs except v from the strips' values (B,H,strips,T,outer_partial). */
 inline void outer_gradient_sums(const struct call *c, const struct exec *x, const struct outer_inputs &in,
                                 const struct strip_shape &s, const real *partial, const struct outer_gradients &d) {
     int64_t B = s.B, T = s.T;

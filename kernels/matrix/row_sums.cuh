@@ -1,8 +1,7 @@
 /* row_sums.cuh - strips of the columns of matrix states on graphs, on CUDA. A warp computes W columns of one head of
- * one sequence, node after node, with one lane per column; it may be the only warp of its thread block. Columns are
- * independent in the recurrence: a lane reads only values that it wrote itself, or that the lane of the same column in
- * another warp of its block wrote. Sums over columns, for gradients, use a table in shared memory with one line for
- * each sum. */
+ * one sequence, node after node, with one lane per column. Columns are independent in the recurrence: a lane reads only
+ * values that it wrote, or that the lane of the same column in another warp of its thread block wrote. Sums over
+ * columns, for gradients, use a table in shared memory with one line for each sum. */
 #ifndef LRNN_KERNELS_MATRIX_ROW_SUMS_CUH
 #define LRNN_KERNELS_MATRIX_ROW_SUMS_CUH
 
@@ -85,8 +84,7 @@ static __device__ __forceinline__ real row_product(int64_t n, const real *a, con
 
 /* --- the terms of a node outside the recurrence, and the sums over strips ----------------------------------------- */
 
-/* q, k, v, direct and dy of a call. In the structs below, `shares` has the partial sums of `parts` strips; each is
- * (B,T,H,width). */
+/* q, k, v, direct and dy of a call. Below, `shares` has the partial sums of `parts` strips, each (B,T,H,width). */
 struct outside {
     struct row_sizes z;
     const real *q, *k, *v, *direct, *dy;

@@ -1,6 +1,5 @@
-/* scan_outer_chunk_cpu.c - outer-product state (scan_outer.c) on the CPU, a chunk of tokens at a time. It uses
- * outer_chunk.h with one state per head. Several heads may share q and k, and forward stores the states before the
- * chunks. */
+/* scan_outer_chunk_cpu.c - outer-product state (scan_outer.c) on the CPU, a chunk of tokens at a time (outer_chunk.h).
+ * A head has one state, heads may share q and k, and forward stores the states before the chunks. */
 #include "kernels/matrix/state_cpu.h"
 #include "kernels/matrix/outer_chunk.h"
 
@@ -66,8 +65,7 @@ static void scan_outer_chunk_backward(const struct call *c, const struct exec *x
     outer_chunks_run(c, &s, PASS_BACKWARD, head_at);
 }
 
-/* Tolerance: the state sums T outer products, and its products with vectors sum dk or dv terms, all in working
- * precision. */
+/* Tolerance: the state sums T outer products, and its products sum dk or dv terms, all in working precision. */
 const struct kernel kernel_scan_outer_chunk = {
     .name = "scan_outer_chunk",
     .op = &op_scan_outer,

@@ -1,6 +1,5 @@
 /* scan_outer_chunk_cuda.cu - scan_outer on CUDA, 64 tokens at a time in parallel: outer_chunk.cuh with one state per
- * head. Forward stores the state before every 16th token as the op's second output, so that backward need not compute
- * these states again. */
+ * head. Forward stores the state before every 16th token, so that backward need not compute it again. */
 #include "kernels/matrix/outer_call.cuh"
 #include "kernels/matrix/outer_chunk.cuh"
 
@@ -15,8 +14,8 @@ struct single_gates {
     /* products of T before and after each token; before[STATE_CHUNK] is the product of the whole chunk */
     real *before, *after;
     struct matrix reach;
-    /* Only backward has the following. Y[t][n] is the output of token n if it read the state before token t. `left` is
-     * like Y, for the state after the chunk. */
+    /* For backward. Y[t][n]: output of token n if it read the state before token t; left: for the state after the
+     * chunk. */
     struct matrix Y;
     real *dM, *passed, *left; /* one number per token */
     real *warps;

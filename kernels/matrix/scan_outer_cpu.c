@@ -42,8 +42,7 @@ STATE_EACH_WIDTH(forward_any, step_forward,
                  (int64_t width, int64_t dk, const struct token *x, const real *C, real *after, real *read), dk, x, C,
                  after, read)
 
-/* Sums from a token's pass over the rows: for the gradients of T, S and M, of q and k without their direct terms, and
- * of v (E^T k). */
+/* Sums from a pass over the rows: for the gradients of T, S, M, of q and k without direct terms, of v (E^T k). */
 struct reads {
     real *Ev, *Pw, *Ek; /* [dk], [dk], [width] */
     real EP;
@@ -126,8 +125,7 @@ STATE_EACH_WIDTH(backward_any, step_backward,
                  (int64_t width, int64_t dk, const struct token *x, const real *P, real *E, struct reads *r), dk, x, P,
                  E, r)
 
-/* Writes the gradients of one token of one head from the sums of its pass. add: another head of the group has already
- * written dq and dk. */
+/* Writes the gradients of one token of one head from these sums. add: another head has already written dq and dk. */
 static void write_gradients(const struct call *c, const struct state_shape *s, int64_t token, int64_t h, bool add,
                             const struct token *x, const struct reads *r) {
     int64_t dk = s->dk, group = h / (s->heads / s->groups);

@@ -26,8 +26,7 @@ static void scan_outer_cuda_backward(const struct call *c, const struct exec *x)
     outer_backward(c, x, outer_inputs_of(c), s.B, s.T, s.dv, outer_gradients_of(c));
 }
 
-/* Tolerance: the state sums T outer products, and its products with vectors sum dk or dv terms, all in working
- * precision. */
+/* Tolerance: the state sums T outer products, and its products sum dk or dv terms, all in working precision. */
 const struct kernel kernel_scan_outer_cuda = {
     .name = "scan_outer_cuda",
     .op = &op_scan_outer,

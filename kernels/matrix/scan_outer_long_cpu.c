@@ -21,8 +21,7 @@
 #define LONG         64     /* tokens of a chunk; a multiple of STATE_CHUNK */
 #define STATES_BYTES 131072 /* bytes of the states of all heads that are computed together */
 
-/* Gates of one head in one chunk, and their products. Tokens after the end of the sequence keep the state and change
- * nothing else. */
+/* Gates of one head in one chunk, and their products. Missing tokens keep the state and change nothing else. */
 struct stretch_gates {
     real T[LONG], S[LONG], M[LONG], D[LONG];
     real reads[LONG], writes[LONG], after[LONG]; /* after: T_{t+1} ... T_last */
@@ -32,15 +31,13 @@ struct stretch_gates {
     real dT[LONG], dS[LONG], dM[LONG], dD[LONG];
 };
 
-/* A chunk. first, token: its first token in the sequence, in the batch; count: its tokens; rows: rows of its
- * matrices. */
+/* A chunk. first, token: its first token in the sequence, in the batch; count: tokens; rows: of its matrices. */
 struct stretch {
     int64_t first, token, count, rows;
     bool begins, ends;
 };
 
-/* Matrices of a chunk. Rows are tokens. Xt is X transposed, and LONG wide. All [writer][reader] matrices are LONG wide
- * too. */
+/* Matrices of a chunk. Rows are tokens. Xt is X transposed. Xt and all [writer][reader] matrices are LONG wide. */
 struct work {
     const struct call *c;
     struct state_shape s;
@@ -59,8 +56,7 @@ static int64_t whole(int64_t n) {
     return (n + least - 1) / least * least;
 }
 
-/* Returns how many groups of a sequence are computed together, because a token's rows of neighbouring heads are
- * adjacent in memory. Their states stay in L2. */
+/* Returns how many groups of a sequence are computed together. Their states stay in L2; neighbours are adjacent. */
 static int64_t groups_side_by_side(const struct work *w) {
     int64_t n = STATES_BYTES / (w->share * w->KW * w->VW * (int64_t)sizeof(real));
     return n < 1 ? 1 : n < w->s.groups ? n : w->s.groups;
@@ -271,8 +267,7 @@ static void from_state(const struct work *w, const struct stretch *k, const real
         }
 }
 
-/* Computes dT, dS, dM and dD; `corner` is the sum of E o C. After each token, Y is what readers would read of its old
- * state. */
+/* Computes dT, dS, dM and dD; `corner` is the sum of E o C. Y is what readers would read of a token's old state. */
 static void gate_gradients(const struct work *w, const struct stretch *k, real corner) {
     struct stretch_gates *g = w->g;
     for (int64_t t = 0; t < k->rows; t++) {
@@ -426,8 +421,7 @@ static bool scan_outer_long_preferred(const struct call *c) {
     return s.T >= STATE_CHUNK && s.heads / s.groups * s.dk * s.dv >= 2048;
 }
 
-/* Tolerance: the state sums T outer products, and its products with vectors sum dk or dv terms, all in working
- * precision. */
+/* Tolerance: the state sums T outer products, and its products sum dk or dv terms, all in working precision. */
 const struct kernel kernel_scan_outer_long = {
     .name = "scan_outer_long",
     .op = &op_scan_outer,

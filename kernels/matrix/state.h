@@ -65,8 +65,7 @@ LRNN_INLINE real *gradient_row(const struct call *c, int i, int64_t token, int64
     return c->din[i] ? c->din[i] + token * token_width(c->in[i]) + index * width : NULL;
 }
 
-/* The gates of scan_outer for one head at one token. A missing source is 1. Without mark, a token reads the state after
- * its own step. */
+/* The gates of scan_outer for one head at one token. A missing source is 1. Without mark, M = T and D = S. */
 struct outer_token_gates {
     real T, S, M, D; /* decay, source, mark, direct */
 };
@@ -84,8 +83,7 @@ LRNN_INLINE real *kept_state(const struct call *c, const struct state_shape *s, 
     return tensor_real(c->out[1]) + ((b * s->chunks + chunk) * s->heads + h) * s->dk * s->dv;
 }
 
-/* For op->infer: checks that input i is (B,T,...) like input 0, and `width` wide. In the error, `means` says what this
- * width is. NULL inputs pass. */
+/* For op->infer: checks that input i is (B,T,...) and `width` wide, which `means` names in errors. NULL passes. */
 bool infer_token_width(struct graph *g, const struct call *c, int i, int64_t width, const char *means);
 
 /* For op->infer, after all inputs are checked: creates the output o and the kept states. */

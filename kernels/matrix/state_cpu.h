@@ -39,30 +39,28 @@ LRNN_INLINE int64_t state_parts(int64_t pairs) {
     return pairs < STATE_PARTS ? pairs : STATE_PARTS;
 }
 
-/* The number of heads, with states of `reals` each, that are walked through time together: a chunk of the first head,
- * of the second, and so on. A token's rows of neighbouring heads are adjacent in memory, while rows of one head are far
- * apart. The states stay in L1. */
+/* Returns how many heads, with states of `reals` each, are computed together, chunk by chunk: their states stay in L1.
+ * A token's rows of neighbouring heads are adjacent in memory, while rows of one head are far apart. */
 LRNN_INLINE int64_t heads_side_by_side(int64_t reals) {
     int64_t n = 32768 / (reals * (int64_t)sizeof(real));
     return n < 1 ? 1 : n < STATE_BUNDLE ? n : STATE_BUNDLE;
 }
 
-/* to[width] = from[n], then zeros. */
+/* Copies from[n] to to[width], and fills up with zeros. */
 LRNN_INLINE void pad_row(int64_t n, int64_t width, const real *from, real *to) {
     memcpy(to, from, (size_t)n * sizeof *to);
     memset(to + n, 0, (size_t)(width - n) * sizeof *to);
 }
 
-/* to[n] = from[n]. For the few vectors of a row a call of memcpy would take longer. */
+/* Copies n values. For the few vectors of a row, a call of memcpy would take longer. */
 LRNN_INLINE void copy_row(int64_t n, const real *from, real *to) {
     int64_t i = 0;
     for (; i + STATE_VECTOR <= n; i += STATE_VECTOR) memcpy(to + i, from + i, STATE_VECTOR * sizeof *to);
     for (; i < n; i++) to[i] = from[i];
 }
 
-/* Prefetches `count` rows n wide, ld apart, into L2; does nothing if from is NULL. It is for rows of one head, which
- * the processor's own prefetcher does not follow. Without the empty statement gcc would think that a function that only
- * prefetches has no effect, and drop its calls. */
+/* Prefetches `count` rows n wide, ld apart, into L2; does nothing if from is NULL. The processor itself does not follow
+ * rows of one head. Without the empty statement gcc would think that the function has no effect and drop its calls. */
 LRNN_INLINE void prefetch_rows(int64_t count, int64_t n, const real *from, int64_t ld) {
     for (int64_t t = 0; from && t < count; t++)
         for (int64_t i = 0; i < n; i += 64 / (int64_t)sizeof(real)) {
@@ -71,7 +69,7 @@ LRNN_INLINE void prefetch_rows(int64_t count, int64_t n, const real *from, int64
         }
 }
 
-/* Copies `count` rows n wide, ld apart, padded to width, and appends zero rows up to a whole chunk. */
+/* Copies `count` rows n wide, ld apart, and pads them to `width`. Appends zero rows up to a whole chunk. */
 LRNN_INLINE void pad_rows(int64_t count, int64_t n, const real *from, int64_t ld, int64_t width, real *to) {
     for (int64_t t = 0; t < count; t++) {
         copy_row(n, from + t * ld, to + t * width);
@@ -80,7 +78,7 @@ LRNN_INLINE void pad_rows(int64_t count, int64_t n, const real *from, int64_t ld
     if (count < STATE_CHUNK) memset(to + count * width, 0, (size_t)((STATE_CHUNK - count) * width) * sizeof *to);
 }
 
-/* Copy a state with padded rows to one without padding, and back. */
+/* These copy a state with padded rows to one without padding, and back. */
 LRNN_INLINE void pack_rows(int64_t dk, int64_t dv, const real *state, int64_t width, real *kept) {
     if (dv == width) dv = width = dk * dv, dk = 1;
     for (int64_t i = 0; i < dk; i++) memcpy(kept + i * dv, state + i * width, (size_t)dv * sizeof *kept);

@@ -91,8 +91,7 @@ static __device__ __forceinline__ void strip_read(int n, const real *from, real 
     for (int i = lane; i < n; i += WARP) to[i] = from[i];
 }
 
-/* Returns the sum over strips of the values that they stored. The first is at `at`, and they lie `stride` reals
- * apart. */
+/* Returns the sum over strips of the values that they stored, which lie `stride` reals apart from `at` on. */
 static __device__ __forceinline__ real strip_sum(const real *at, int64_t stride, int64_t strips) {
     real sum = 0;
     for (int64_t s = 0; s < strips; s++) sum += at[s * stride];
