@@ -1,8 +1,9 @@
-/* brackets.c - generators of a log-signature of depth 2 from the generators of its letters: the op and its reference.
+/* brackets.c - makes the generators for a log-signature of depth 2 from the generators A_i of its letters: the op and
+ * its reference.
  *
- *   A_[i,j] = A_j A_i - A_i A_j for i < j, block by block, after the letters A_i
- * Adjoint, Q the gradient of A_[i,j]:  dA_i += A_j^T Q - Q A_j^T,   dA_j += Q A_i^T - A_i^T Q. The second is the first
- * for A_[j,i] = -A_[i,j], whose gradient is -Q. */
+ *   A_[i,j] = A_j A_i - A_i A_j for i < j, block by block; the result has the A_i, then the A_[i,j]
+ * Gradients, with Q the gradient of A_[i,j]:  dA_i += A_j^T Q - Q A_j^T,   dA_j += Q A_i^T - A_i^T Q. The second has
+ * the form of the first for A_[j,i] = -A_[i,j], whose gradient is -Q. */
 #include <inttypes.h>
 
 #include "kernels/lib/sizes.h"
@@ -27,7 +28,7 @@ static void brackets_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 2, (int64_t[]){a->dims[0], log_signature_size(a->dims[1], 2)});
 }
 
-/* Two products of blocks per pair forward, four backward. */
+/* Counts two products of blocks per pair forward, and four backward. */
 static struct cost brackets_cost(const struct call *c, enum pass pass) {
     double m = (double)brackets_attr(c)->m;
     double a = (double)tensor_count(c->in[0]), all = (double)tensor_count(c->out[0]);
@@ -35,7 +36,7 @@ static struct cost brackets_cost(const struct call *c, enum pass pass) {
     return (struct cost){8 * m * (all - a), sizeof(real) * (2 * a + all)};
 }
 
-/* Inputs for `dim` generators. */
+/* Creates inputs for `dim` generators. */
 static bool brackets_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 0) return false;
     brackets(g, input_matrix(g, "a", s->m * s->m * s->blocks, s->dim), s->blocks, s->m);
@@ -61,12 +62,12 @@ const struct op op_brackets = {
 
 /* --- reference ---------------------------------------------------------------------------------------------------- */
 
-/* Index of element (i,j) of block k. */
+/* Returns the row of element (i,j) of block k. */
 static int64_t row_of(const struct brackets_attr *at, int64_t i, int64_t j, int64_t k) {
     return (i * at->m + j) * at->N + k;
 }
 
-/* (A_v A_u)[i][j] of block k. */
+/* Returns (A_v A_u)[i][j] of block k. */
 static double product_at(const struct call *c, int64_t v, int64_t u, int64_t i, int64_t j, int64_t k) {
     const struct brackets_attr *at = brackets_attr(c);
     const real *a = tensor_real(c->in[0]);
@@ -90,7 +91,7 @@ static void brackets_ref_forward(const struct call *c, const struct exec *exec) 
     }
 }
 
-/* (A_v^T Q - Q A_v^T)[i][j] of block k, Q the gradient of A_[u,v]. */
+/* Returns (A_v^T Q - Q A_v^T)[i][j] of block k, where Q is the gradient of A_[u,v]. */
 static double gradient_at(const struct call *c, int64_t u, int64_t v, int64_t i, int64_t j, int64_t k) {
     const struct brackets_attr *at = brackets_attr(c);
     const real *a = tensor_real(c->in[0]), *Q = call_dout(c, 0);

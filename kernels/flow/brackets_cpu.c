@@ -1,15 +1,15 @@
-/* brackets_cpu.c - brackets of generators on the CPU, with rows or columns of blocks on threads and the pairs (u, v) of
- * one u in vector lanes. The equations are in brackets.c.
+/* brackets_cpu.c - brackets of generators (brackets.c) on the CPU. Threads compute rows or columns of blocks; vector
+ * lanes compute the pairs (u, v) with the same u.
  *
  * All pairs of one matrix element (i,j) are adjacent in memory. So the element's brackets are sums over l of
  * antisymmetric outer products of the letters at (i,l) and (l,j), and its gradient is a sum of products with
- * antisymmetric matrices. The gradient has one pass for each of its two terms, because in each pass the matrices that
- * neighbouring elements share then stay in the cache. */
+ * antisymmetric matrices. The gradient has two terms. Each has its own pass, because then the matrices that
+ * neighbouring elements share stay in the cache. */
 #include <string.h>
 
 #include "kernels/flow/log_signature.h"
 
-/* out_uv += left_v right_u - left_u right_v, u < v */
+/* Computes out_uv += left_v right_u - left_u right_v for u < v. */
 static void add_outer(int64_t C, const real *left, const real *right, real *out) {
     for (int64_t u = 0; u + 1 < C; u++) {
         real *row = out + pairs_before(C, u), l = left[u], r = right[u];
@@ -35,7 +35,7 @@ static void brackets_cpu_forward(const struct call *c, const struct exec *exec) 
     }
 }
 
-/* Column j of block k of all dA: the gradient of the letters, and A_v^T Q. */
+/* Computes column j of block k of all dA: the gradient of the letters, and the term A_v^T Q. */
 static void column_gradient(const struct call *c, int64_t j, int64_t k) {
     const struct brackets_attr *at = brackets_attr(c);
     int64_t N = at->N, m = at->m, C = c->in[0]->dims[1], S = c->out[0]->dims[1];
@@ -50,7 +50,7 @@ static void column_gradient(const struct call *c, int64_t j, int64_t k) {
     }
 }
 
-/* Row i of block k of all dA: - Q A_v^T. */
+/* Computes row i of block k of all dA: the term - Q A_v^T. */
 static void row_gradient(const struct call *c, int64_t i, int64_t k) {
     const struct brackets_attr *at = brackets_attr(c);
     int64_t N = at->N, m = at->m, C = c->in[0]->dims[1], S = c->out[0]->dims[1];
@@ -74,8 +74,8 @@ static void brackets_cpu_backward(const struct call *c, const struct exec *exec)
     each_line(c, row_gradient);
 }
 
-/* Tolerance: sums of 2 m products (in the gradient of 2 m C, where much cancels) are in `real`; the reference sums in
- * double. */
+/* Tolerance: sums of 2 m products are in `real`; in the gradient they have 2 m C products, and much cancels. The
+ * reference sums in double. */
 const struct kernel kernel_brackets_cpu = {
     .name = "brackets_cpu",
     .op = &op_brackets,

@@ -1,9 +1,9 @@
-/* dense_generators.c - generators of low rank as dense matrices, letter by letter (log-ODE SLiCE): the op, its
- * reference and its CPU twin.
+/* dense_generators.c - turns generators of low rank into dense matrices, letter by letter (log-ODE SLiCE): the op, its
+ * reference and its CPU kernel.
  *
  *   A_c = diag(d_c) + U_c V_c^T
- * Adjoint, Q_c the gradient of A_c:  dd_c = diag(Q_c),  dU_c = Q_c V_c,  dV_c = Q_c^T U_c
- * The recurrence reads a sum over letters, which may have full rank, so keeping the factors would save nothing. */
+ * Gradients, with Q_c the gradient of A_c:  dd_c = diag(Q_c),  dU_c = Q_c V_c,  dV_c = Q_c^T U_c The recurrence needs a
+ * sum over letters, which may have full rank, so keeping the factors would save nothing. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static void dense_generators_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 2, (int64_t[]){d->dims[0] * d->dims[0], d->dims[1]});
 }
 
-/* Forward, a sum of r products per element; backward, two of these. */
+/* Counts a sum of r products per element forward, and two of them backward. */
 static struct cost dense_generators_cost(const struct call *c, enum pass pass) {
     double in = (double)tensor_count(c->in[0]) + 2 * (double)tensor_count(c->in[1]),
            a = (double)tensor_count(c->out[0]);
@@ -38,7 +38,7 @@ static struct cost dense_generators_cost(const struct call *c, enum pass pass) {
     return (struct cost){4 * rank * a, sizeof(real) * (2 * in + a)};
 }
 
-/* Inputs for `vocab` letters of rank m. */
+/* Creates inputs for `vocab` letters of rank m. */
 static bool dense_generators_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 0) return false;
     struct tensor *d = input_matrix(g, "d", s->dim, s->vocab), *u = input_matrix(g, "u", s->m * s->dim, s->vocab);
@@ -110,7 +110,7 @@ const struct kernel kernel_dense_generators_ref = {
 
 /* --- CPU: rows of the matrices on threads, letters in vectors ----------------------------------------------------- */
 
-/* y += a b */
+/* Computes y += a b. */
 static void add_product(int64_t n, const real *a, const real *b, real *y) {
 #pragma omp simd
     for (int64_t k = 0; k < n; k++) y[k] = real_fma(a[k], b[k], y[k]);
@@ -132,7 +132,7 @@ static void dense_generators_cpu_forward(const struct call *c, const struct exec
     }
 }
 
-/* A row of dU (input 1) or dV (input 2): sums over row i, or column i, of Q. */
+/* Computes a row of dU (input 1) or dV (input 2), which sums over row i, or column i, of Q. */
 static void factor_gradient(const struct call *c, struct sizes z, int input, int64_t row) {
     int64_t i = row % z.D, q = row / z.D, stride = input == 1 ? 1 : z.D, first = input == 1 ? i * z.D : i;
     const real *other = tensor_real(c->in[3 - input]) + q * z.D * z.C, *Q = call_dout(c, 0);
@@ -153,7 +153,7 @@ static void dense_generators_cpu_backward(const struct call *c, const struct exe
     }
 }
 
-/* Tolerance: sums of r products (of D in the gradient) are in `real`; the reference sums in double. */
+/* Tolerance: sums of r products (in the gradient of D) are in `real`; the reference sums in double. */
 const struct kernel kernel_dense_generators_cpu = {
     .name = "dense_generators_cpu",
     .op = &op_dense_generators,

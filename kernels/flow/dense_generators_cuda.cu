@@ -1,11 +1,11 @@
-/* dense_generators_cuda.cu - generators of low rank as dense matrices on CUDA, one number per thread; neighbouring
- * threads have neighbouring letters. Sums are in double and in the reference's order. Equations: dense_generators.c. */
+/* dense_generators_cuda.cu - dense_generators on CUDA, one number per thread; neighbouring threads have neighbouring
+ * letters. Sums are in double and in the reference's order. Equations: dense_generators.c. */
 #include "kernels/flow/flow.h"
 #include "kernels/lib/cuda.cuh"
 
 namespace {
 
-/* d (D,C), u and v (r*D,C), Q and a (D*D,C). */
+/* Computes the matrices. d (D,C), u and v (r*D,C), Q and a (D*D,C). */
 struct low_rank {
     int64_t D, C, r;
 };
@@ -35,8 +35,8 @@ struct diagonal_gradient {
     }
 };
 
-/* Gradient of U, which sums over a row of Q (`along` 1), or of V, which sums over a column (`along` D). `other` is the
- * other factor. */
+/* Computes the gradient of U, which sums over a row of Q (`along` 1), or of V, which sums over a column (`along` D).
+ * `other` is the other factor. */
 struct factor_gradient {
     struct low_rank z;
     const real *Q, *other;

@@ -1,4 +1,4 @@
-/* expm.h - parts that the twins of expm_skew, expm_flow and sandwich share. */
+/* expm.h - parts that the kernels of expm_skew, expm_flow and sandwich share. Equations: expm.c. */
 #ifndef LRNN_KERNELS_FLOW_EXPM_H
 #define LRNN_KERNELS_FLOW_EXPM_H
 
@@ -14,7 +14,7 @@ extern "C" {
 #define EXPM_ORDER     14
 #define EXPM_SQUARINGS 40 /* for norms above 5e11 the rounding of A - A^T leaves no correct digit of the angle */
 
-/* One number needs neither series nor squarings. */
+/* Whether the matrices are single numbers, which need neither series nor squarings. */
 LRNN_INLINE bool expm_of_number(const struct expm_attr *a) {
     return a->flow && a->J == 1;
 }
@@ -23,7 +23,8 @@ LRNN_INLINE int64_t expm_at(int64_t n, int64_t N, int64_t q) {
     return q / N * n * N + q % N;
 }
 
-/* Squarings for a matrix of that Frobenius norm: the smallest q with norm / 2^q <= 1/2; 0 if it is not finite. */
+/* Returns the number of squarings for a matrix of that Frobenius norm: the smallest q with norm / 2^q <= 1/2; 0 if the
+ * norm is not finite. */
 LRNN_INLINE int expm_squarings(double norm) {
     int exponent = 0;
     if (!(norm > 0.5) || !isfinite(norm)) return 0;
@@ -32,12 +33,12 @@ LRNN_INLINE int expm_squarings(double norm) {
     return q < EXPM_SQUARINGS ? q : EXPM_SQUARINGS;
 }
 
-/* out (+)= factor * op(a) op(b), J x J, with sums in the order of their index. out is neither a nor b; `spare` has room
- * for one matrix. */
+/* Computes out (+)= factor * op(a) op(b), J x J, with sums in the order of their index. `out` is neither a nor b;
+ * `spare` has room for one matrix. */
 typedef void expm_product(int64_t J, double factor, const double *a, bool at, const double *b, bool bt, bool add,
                           double *out, double *spare);
 
-/* Work of one exponential: X, S_0 .. S_ORDER of the series, P_0 = S_0 .. P_q, three for the gradient, one to spare. */
+/* Arrays for one exponential: X; S_0 .. S_ORDER of the series; P_0 = S_0 .. P_q; three for the gradient; one spare. */
 struct expm_work {
     double *X, *S[EXPM_ORDER + 1], *P[EXPM_SQUARINGS + 1], *d[3], *spare;
     expm_product *product;

@@ -1,9 +1,9 @@
-/* expm_cpu.c - expm_skew, expm_flow and sandwich on the CPU, with eight matrices at a time in vector lanes and groups
- * of eight on threads. Flow matrices larger than EXPM_MAX are computed one at a time, with their rows in the lanes;
- * single numbers also come one at a time.
+/* expm_cpu.c - expm_skew, expm_flow and sandwich on the CPU. Vector lanes compute eight matrices at a time, and threads
+ * take groups of eight. Single numbers, and matrices of a flow that are larger than EXPM_MAX, are computed one at a
+ * time; the rows of the latter are in the lanes.
  *
  * The arithmetic is the reference's, in double and in the same order, so the bits are equal. Each lane squares as often
- * as its own norm needs. The equations are in expm.c. */
+ * as its own norm needs. Equations: expm.c. */
 #include <string.h>
 
 #include "kernels/flow/expm.h"
@@ -13,8 +13,8 @@
 #include "kernels/lib/unroll.h"
 
 #define LANES   8  /* matrices at a time: element e of lane k is number e*LANES + k */
-#define TERMS   4  /* of a sum that one pass over the lanes adds */
-#define PORTION 16 /* most parts that all matrices are cut into */
+#define TERMS   4  /* how many terms of a sum are added in one pass over the lanes */
+#define PORTION 16 /* the matrices are divided into at most so many parts */
 
 static const double zeros[LANES];
 
@@ -27,7 +27,8 @@ static int64_t lanes_of(const struct call *c) {
     return a->J <= EXPM_MAX && !expm_of_number(a) ? LANES : 1;
 }
 
-/* The number of blocks, which have one matrix per lane, and of parts: neighbouring blocks that share scratch. */
+/* Returns the number of blocks, which have one matrix per lane, and of parts, which are neighbouring blocks that share
+ * scratch. */
 static int64_t blocks_of(const struct call *c) {
     int64_t n = size_of(c) * size_of(c);
     return (tensor_count(c->in[0]) / n + lanes_of(c) - 1) / lanes_of(c);
@@ -40,7 +41,7 @@ static int64_t parts_of(const struct call *c) {
 
 /* --- lanes -------------------------------------------------------------------------------------------------------- */
 
-/* Loads n numbers of each matrix of the range (flow.h: N neighbours are interleaved), one matrix per lane. Lanes
+/* Loads n numbers of each matrix of the range, one matrix per lane (flow.h: N neighbours are interleaved). Lanes
  * without a matrix get 0. */
 static void load(int64_t n, int64_t N, struct range m, const real *from, double *to) {
     for (int64_t k = 0; k < LANES; k++) {
@@ -56,7 +57,7 @@ static void store(int64_t n, int64_t N, struct range m, const double *from, real
             put(&to[expm_at(n, N, q) + e * N], accumulate, (real)from[e * LANES + q - m.begin]);
 }
 
-/* out = before + sum over `terms` of a b, the elements `a_step` and `b_step` lanes' rows apart. */
+/* Computes out = before + sum over `terms` of a b. The elements are `a_step` and `b_step` rows of lanes apart. */
 FORCE_INLINE void add_terms(int terms, const double *a, int64_t a_step, const double *b, int64_t b_step,
                             const double *before, double *out) {
 #pragma omp simd
@@ -67,7 +68,7 @@ FORCE_INLINE void add_terms(int terms, const double *a, int64_t a_step, const do
     }
 }
 
-/* out = sum over l < J of a_l b_l, in order. */
+/* Computes out = sum over l < J of a_l b_l, in order. */
 static void dot_lanes(int64_t J, const double *a, int64_t a_step, const double *b, int64_t b_step, double *out) {
     const double *before = zeros;
     for (int64_t l = 0; l < J; l += TERMS, before = out) {
@@ -83,7 +84,7 @@ static void dot_lanes(int64_t J, const double *a, int64_t a_step, const double *
     }
 }
 
-/* out (+)= factor * op(a) op(b), J x J; out is neither a nor b. */
+/* Computes out (+)= factor * op(a) op(b), J x J; `out` is neither a nor b. */
 static void product(int64_t J, double factor, const double *a, bool at, const double *b, bool bt, bool add,
                     double *out) {
     double sum[LANES];
@@ -104,13 +105,13 @@ static void identity(int64_t J, double *out) {
 
 /* --- the exponential ---------------------------------------------------------------------------------------------- */
 
-/* Work of a block, every number for all lanes. */
+/* Arrays of a block; every number is there for all lanes. */
 struct work {
     struct expm_work m;
     int q[LANES], most; /* squarings */
 };
 
-/* Fills X, scaled by each lane's own power of two. */
+/* Computes X; each lane is scaled by its own power of two. */
 static void scale_down(struct work *w, int64_t J, bool flow, const double *A) {
     w->most = 0;
     for (int64_t k = 0; k < LANES; k++) {
@@ -138,7 +139,7 @@ static void double_of(int64_t n, const double *from, double *to) {
     for (int64_t i = 0; i < n; i++) to[i] = 2 * from[i];
 }
 
-/* Fills the work of a block; the result is in P[most]. */
+/* Computes X, S and P of a block. The result is in P[most]. */
 static void exponentiate(struct work *w, const struct expm_attr *a, struct range m, const real *from) {
     int64_t J = a->J, n = J * J * LANES;
     load(J * J, a->N, m, from, w->m.d[0]);
@@ -160,7 +161,7 @@ static void exponentiate(struct work *w, const struct expm_attr *a, struct range
     }
 }
 
-/* Replaces dU of a block, in d[0], by dA. */
+/* Replaces dU of a block, which is in d[0], by dA. */
 static void block_gradient(struct work *w, int64_t J, bool flow) {
     int64_t n = J * J * LANES;
     double *d = w->m.d[0], *next = w->m.d[1], *dX = w->m.d[2];
@@ -189,7 +190,7 @@ static void block_gradient(struct work *w, int64_t J, bool flow) {
 
 #define TILE 16 /* columns whose sums stay in registers */
 
-/* sum[k] = sum over l < J of a_l b_l[k], in order. */
+/* Computes sum[k] = sum over l < J of a_l b_l[k], in order. */
 FORCE_INLINE void tile_sums(int64_t lanes, int64_t J, const double *a, int64_t a_step, const double *b, double *sum) {
     for (int64_t l = 0; l < J; l++) {
         double x = a[l * a_step];
@@ -232,7 +233,7 @@ static size_t expm_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* Numbers of the matrices of block `block`. */
+/* Returns the numbers of the matrices of block `block`. */
 static struct range block_at(const struct call *c, int64_t block) {
     int64_t n = size_of(c) * size_of(c), count = tensor_count(c->in[0]) / n, lanes = lanes_of(c), first = block * lanes;
     return (struct range){first, first + lanes < count ? first + lanes : count};
@@ -293,7 +294,7 @@ static void expm_cpu_backward(const struct call *c, const struct exec *x) {
 
 /* --- the sandwich ------------------------------------------------------------------------------------------------- */
 
-/* U, e, W, dT and two matrices to work on, of a block. */
+/* Arrays of a block: U, e, W, dT and two spare matrices. */
 struct slices {
     double *u, *e, *w, *dT, *a, *b;
 };
@@ -323,7 +324,7 @@ static void load_slices(const struct call *c, struct range m, struct slices s) {
     load(n, 1, m, tensor_real(c->in[2]), s.w);
 }
 
-/* to[i][l] = x[i][l] e[l], or x[i][l] e[i] `by_row`. */
+/* Computes to[i][l] = x[i][l] e[l]; with `by_row`, x[i][l] e[i]. */
 static void scale_diagonal(int64_t J, bool by_row, const double *x, const double *e, double *to) {
     for (int64_t i = 0; i < J * J; i++) {
         const double *factor = e + (by_row ? i / J : i % J) * LANES;

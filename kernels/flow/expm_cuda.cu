@@ -1,16 +1,16 @@
-/* expm_cuda.cu - exponentials of matrices on CUDA: a thread block takes one matrix after the other, with one thread per
- * element of each product. The sandwich has one element per thread. Sums are in double and in the references' order.
- * Equations: expm.c. */
+/* expm_cuda.cu - exponentials of matrices on CUDA. A thread block computes one matrix after the other, with one thread
+ * per element of each product. The sandwich has one element per thread. Sums are in double and in the references'
+ * order. Equations: expm.c. */
 #include "kernels/flow/expm.h"
 #include "kernels/lib/cuda.cuh"
 
-#define EXPM_BLOCKS 4096                 /* most thread blocks: no device runs more at the same time */
-#define EXPM_ROOM   ((int64_t)128 << 20) /* about the bytes of scratch of all thread blocks */
+#define EXPM_BLOCKS 4096                 /* most thread blocks; no device runs more at the same time */
+#define EXPM_ROOM   ((int64_t)128 << 20) /* about the bytes of scratch that all thread blocks may use */
 
 namespace {
 
-/* The matrices of a thread block. Backward keeps all S(i) of the series and all P(i) of the squarings, P(0) = S(0);
- * forward keeps the last two of each. */
+/* The matrices of a thread block. Backward stores all S(i) of the series and all P(i) of the squarings, P(0) = S(0);
+ * forward stores the last two of each. */
 struct expm_matrices {
     int64_t J, n;
     bool keep;
@@ -39,7 +39,8 @@ __device__ struct expm_matrices matrices_at(double *room, int64_t J, bool backwa
     return w;
 }
 
-/* out (+)= factor * op(a) op(b); out is neither a nor b. All threads must call it, and see `out` afterwards. */
+/* Computes out (+)= factor * op(a) op(b); `out` is neither a nor b. All threads must call it, and see `out`
+ * afterwards. */
 __device__ void product(const struct expm_matrices &w, double factor, const double *a, bool at, const double *b,
                         bool bt, bool add, double *out) {
     for (int64_t e = threadIdx.x; e < w.n; e += blockDim.x) {
@@ -52,7 +53,7 @@ __device__ void product(const struct expm_matrices &w, double factor, const doub
     __syncthreads();
 }
 
-/* to = factor * from; each thread copies its own elements. */
+/* Computes to = factor * from. Each thread copies its own elements. */
 __device__ void copy(const struct expm_matrices &w, double factor, const double *from, double *to) {
     for (int64_t e = threadIdx.x; e < w.n; e += blockDim.x) to[e] = factor * from[e];
 }
@@ -61,13 +62,13 @@ __device__ void identity(const struct expm_matrices &w, double *to) {
     for (int64_t e = threadIdx.x; e < w.n; e += blockDim.x) to[e] = e / w.J == e % w.J;
 }
 
-/* Element e of the exponent. */
+/* Returns element e of the exponent. */
 __device__ double exponent_at(const struct expm_attr &a, const real *from, int64_t e) {
     double x = (double)from[e * a.N];
     return a.flow ? x : x - (double)from[(e % a.J * a.J + e / a.J) * a.N];
 }
 
-/* Fills the matrices and returns the number of squarings q; the result is P(q). Each thread computes the norm. */
+/* Computes X, S and P, and returns the number of squarings q. The result is P(q). Each thread computes the norm. */
 __device__ int exponentiate(const struct expm_matrices &w, const struct expm_attr &a, const real *from) {
     double norm = 0;
     for (int64_t e = 0; e < w.n; e++) {
@@ -92,7 +93,7 @@ __device__ int exponentiate(const struct expm_matrices &w, const struct expm_att
     return q;
 }
 
-/* e^l - 1 of 1 x 1 matrices, and its gradient. */
+/* Computes e^l - 1 of 1 x 1 matrices, and the gradient. */
 struct number {
     const real *from;
     real *to;
@@ -131,7 +132,7 @@ struct sandwich_product {
     }
 };
 
-/* Gradients of U (input 0), e (input 1) and W (input 2), one element per thread. */
+/* Computes gradients of U (input 0), e (input 1) and W (input 2), one element per thread. */
 struct sandwich_gradient {
     struct slices k;
     const real *dT;
@@ -139,13 +140,13 @@ struct sandwich_gradient {
     int input;
     bool accumulate;
 
-    /* (dT W^T)[i][l] of the matrix that begins at `first`. */
+    /* Returns (dT W^T)[i][l] of the matrix that begins at `first`. */
     __device__ double row(int64_t first, int64_t i, int64_t l) const {
         double sum = 0;
         for (int64_t j = 0; j < k.J; j++) sum += (double)dT[first + i * k.J + j] * (double)k.w[first + l * k.J + j];
         return sum;
     }
-    /* (U^T dT)[l][i] */
+    /* Returns (U^T dT)[l][i]. */
     __device__ double column(int64_t first, int64_t l, int64_t i) const {
         double sum = 0;
         for (int64_t j = 0; j < k.J; j++) sum += (double)k.u[first + j * k.J + l] * (double)dT[first + j * k.J + i];
@@ -187,7 +188,7 @@ int64_t room_of_block(const struct call *c, enum pass pass) {
     return expm_matrix_count(pass) * J * J;
 }
 
-/* The number of thread blocks; depends only on sizes. */
+/* Returns the number of thread blocks, which depends only on sizes. */
 int64_t expm_blocks(const struct call *c, enum pass pass) {
     int64_t most = EXPM_ROOM / (room_of_block(c, pass) * (int64_t)sizeof(double)), count = matrices_of(c);
     if (most > EXPM_BLOCKS) most = EXPM_BLOCKS;
@@ -213,7 +214,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     }
 }
 
-/* Two blocks per multiprocessor: with registers for four the kernel would spill. */
+/* Two blocks per multiprocessor; with four, threads would have too few registers. */
 static __global__ void __launch_bounds__(CUDA_THREADS, 2)
     expm_gradient_kernel(struct expm_attr a, int64_t count, int64_t room, double *scratch, const real *from,
                          const real *dU, real *dA, bool accumulate) {

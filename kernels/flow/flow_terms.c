@@ -11,7 +11,8 @@
 #include "kernels/flow/clip.h"
 #include "kernels/flow/flow_output.h"
 
-/* One step of one sequence: g, D magnitudes of the gradient of the step's move, and the state before it. */
+/* One step of one sequence. g: magnitudes of the gradient of the step's move, D of them; and the state before the
+ * step. */
 struct step {
     const struct call *c;
     int64_t token, D;
@@ -72,8 +73,8 @@ static double hadamard_step(const struct step *s, double *to, int input) {
     return input == 0 ? most : 0;
 }
 
-/* One step back from t > 0 at `token`: carry has the magnitudes of the gradient of y_t, and gets those of y_{t-1}
- * without the incoming gradient. */
+/* Computes one step t > 0 back in time at `token`. carry has the magnitudes of the gradient of y_t, and gets those of
+ * y_{t-1} without the incoming gradient. */
 static double walk_back(const struct call *c, int64_t token, int64_t D, double *carry, double *g, int input) {
     double clip = flow_attr(c)->clip;
     const real *y = tensor_real(c->out[0]) + token * D;

@@ -41,7 +41,7 @@ static void log_signature_infer(struct graph *g, struct call *c) {
                                  log_signature_size(w->dims[2], a->depth)});
 }
 
-/* Four operations per pair and step, in both passes; the first step of an interval has no area. */
+/* Counts four operations per pair and step in both passes. The first step of an interval has no area. */
 static struct cost log_signature_cost(const struct call *c, enum pass pass) {
     const struct log_signature_attr *a = log_signature_attr(c);
     double C = (double)c->in[0]->dims[2], B = (double)c->in[0]->dims[0], w = (double)tensor_count(c->in[0]);
@@ -52,7 +52,7 @@ static struct cost log_signature_cost(const struct call *c, enum pass pass) {
     return (struct cost){B * steps * (letters + 4 * pairs), sizeof(real) * (a->depth * w + s)};
 }
 
-/* Variants: depths. */
+/* In variant 0 the depth is 1, in variant 1 it is 2. */
 static bool log_signature_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     log_signature(g, input_tokens(g, s, "w", s->dim), s->interval, s->variant ? 1 : 2);
@@ -72,7 +72,7 @@ const struct op op_log_signature = {
 
 /* --- reference: one number after the other, sums in double -------------------------------------------------------- */
 
-/* Letters l_i and areas a_ij of n increments d. */
+/* These return letter l_i and area a_ij of n increments d. */
 static double letter(const real *d, int64_t C, int64_t n, int64_t i) {
     double sum = 0;
     for (int64_t k = 0; k < n; k++) sum += d[k * C + i];
@@ -104,7 +104,7 @@ static void log_signature_ref_forward(const struct call *c, const struct exec *e
     }
 }
 
-/* Scratch: l, and the p_n of the step. */
+/* Scratch: l, and p_n of the current step. */
 static size_t log_signature_ref_workspace(const struct call *c, enum pass pass) {
     struct scratch s = scratch_measure(c);
     for (int i = 0; i < 2 && pass == PASS_BACKWARD; i++) scratch_doubles(&s, tensor_cols(c->in[0]));

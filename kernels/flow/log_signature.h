@@ -20,18 +20,18 @@ LRNN_INLINE int64_t pair_at(int64_t C, int64_t i, int64_t j) {
     return pairs_before(C, i) + j - i - 1;
 }
 
-/* Q[i][j] of the antisymmetric Q whose elements above the diagonal are q. */
+/* Returns Q[i][j] of the antisymmetric matrix Q whose elements above the diagonal are q. */
 LRNN_INLINE real antisymmetric_at(int64_t C, const real *q, int64_t i, int64_t j) {
     return i == j ? 0 : i < j ? q[pair_at(C, i, j)] : -q[pair_at(C, j, i)];
 }
 
-/* The rows of interval k >= 1 of T rows; row 0 belongs to none. */
+/* Returns the rows of interval k >= 1 of T rows. Row 0 belongs to no interval. */
 LRNN_INLINE struct range interval_at(int64_t T, int64_t interval, int64_t k) {
     struct range r = {1 + (k - 1) * interval, 1 + k * interval < T ? 1 + k * interval : T};
     return r;
 }
 
-/* y += factor * Q z, Q as above. Each row of q is read once, for its own sum and for the sums of the columns. */
+/* Computes y += factor * Q z. Each row of q is read once, for its own sum and for the sums of the columns. */
 LRNN_INLINE void add_antisymmetric(int64_t C, real factor, const real *q, const real *z, real *y) {
     for (int64_t i = 0; i + 1 < C; i++) {
         const real *row = q + pairs_before(C, i), *later = z + i + 1;

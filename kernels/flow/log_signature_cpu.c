@@ -1,7 +1,5 @@
-/* log_signature_cpu.c - log-signatures on the CPU, with intervals on threads and the pairs (i, j) of one i in lanes.
- *
- * While an interval is walked, the letters of the output contain the sums so far. The equations are in
- * log_signature.c. */
+/* log_signature_cpu.c - log-signatures (log_signature.c) on the CPU. Threads compute intervals, vector lanes the pairs
+ * (i, j) with the same i. Until an interval is done, the letters of the output contain the sums so far. */
 #include <string.h>
 
 #include "kernels/flow/log_signature.h"
@@ -9,7 +7,7 @@
 
 #define PARTS 64 /* parts of the work on all intervals; each has its own scratch */
 
-/* a_ij += 1/2 (p_i d_j - p_j d_i), then p += d. */
+/* Computes a_ij += 1/2 (p_i d_j - p_j d_i), then p += d. */
 static void add_step(int64_t C, bool areas, const real *d, real *restrict p, real *restrict pairs) {
     for (int64_t i = 0; areas && i + 1 < C; i++) {
         real half_p = p[i] / 2, half_d = d[i] / 2, *row = pairs + pairs_before(C, i);
@@ -41,7 +39,7 @@ static void log_signature_cpu_forward(const struct call *c, const struct exec *e
     for (int64_t r = 0; r < rows; r++) row_forward(c, r);
 }
 
-/* Scratch of a part: l/2 - p, z of the step, and its gradient. */
+/* Scratch of a part: l/2 - p; z of the step; the gradient of the step. */
 struct rows {
     real *middle, *z, *dd;
 };
@@ -65,7 +63,7 @@ static void add_rows(int64_t C, const real *x, bool accumulate, real *to) {
     for (int64_t i = 0; i < C; i++) put(&to[i], accumulate, x[i]);
 }
 
-/* The gradients of the steps of row r, with z = l/2 - p - d/2. */
+/* Computes the gradients of the steps of row r, with z = l/2 - p - d/2. */
 static void row_backward(const struct call *c, int64_t r, struct rows row) {
     const struct log_signature_attr *a = log_signature_attr(c);
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2], rows = c->out[0]->dims[1];
@@ -78,7 +76,7 @@ static void row_backward(const struct call *c, int64_t r, struct rows row) {
         for (int64_t i = 0; i < C; i++) middle[i] += w[t * C + i] / 2;
     for (int64_t t = steps.begin; t < steps.end; t++) {
         const real *d = w + t * C;
-        if (r % rows) memcpy(dd, ds, (size_t)C * sizeof *dd); /* row 0 has none */
+        if (r % rows) memcpy(dd, ds, (size_t)C * sizeof *dd); /* row 0 has no gradient */
         for (int64_t i = 0; i < C; i++) {
             z[i] = middle[i] - d[i] / 2;
             middle[i] -= d[i];

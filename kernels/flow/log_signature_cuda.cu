@@ -1,6 +1,6 @@
 /* log_signature_cuda.cu - log-signatures of intervals and brackets of generators on CUDA, one number per thread, in
- * double and in the references' order. Pairs of letters are the threads of a C x C square; those below the diagonal do
- * nothing. Equations: log_signature.c, brackets.c. */
+ * double and in the references' order. The pairs of letters are the threads of a C x C square; threads below the
+ * diagonal do nothing. Equations: log_signature.c, brackets.c. */
 #include "kernels/flow/log_signature.h"
 #include "kernels/lib/cuda.cuh"
 
@@ -12,14 +12,14 @@ struct intervals {
     int64_t T, C, rows, S, length;
     bool areas; /* depth 2 */
 
-    /* The steps of row k of a result. */
+    /* Returns the steps of row k of a result. */
     __device__ struct range steps(int64_t k) const {
         struct range none = {0, 0};
         return k > 0 ? interval_at(T, length, k) : none;
     }
 };
 
-/* Letters are on the diagonal of the square, areas above it; at depth 1 there are only letters. */
+/* Computes the letters on the diagonal of the square, and the areas above it. At depth 1 there are only letters. */
 struct signature {
     struct intervals k;
     const real *w;
@@ -52,7 +52,7 @@ struct signature {
     }
 };
 
-/* r_n - p_n = l - d_n - 2 p_n of the steps of one interval and one letter: z (B,T,C). */
+/* Computes r_n - p_n = l - d_n - 2 p_n for the steps of one interval and one letter: z (B,T,C). */
 struct moments {
     struct intervals k;
     const real *w;
@@ -100,7 +100,7 @@ struct intervals intervals_of(const struct call *c) {
 struct blocks {
     int64_t N, m, C, S;
 
-    /* Index of row r of the generators: element (i,j) of block k. */
+    /* Row r of the generators is element (i,j) of block k. */
     struct element {
         int64_t i, j, k;
     };
@@ -119,7 +119,7 @@ struct bracket {
     const real *a;
     real *out;
 
-    /* (A_v A_u)[i][j] of block k. */
+    /* Returns (A_v A_u)[i][j] of block k. */
     __device__ double product(int64_t v, int64_t u, struct blocks::element at) const {
         double sum = 0;
         for (int64_t l = 0; l < z.m; l++)
@@ -142,7 +142,7 @@ struct bracket_gradient {
     real *da;
     bool accumulate;
 
-    /* (A_v^T Q - Q A_v^T)[i][j] of block k, Q the gradient of A_[u,v]. */
+    /* Returns (A_v^T Q - Q A_v^T)[i][j] of block k, where Q is the gradient of A_[u,v]. */
     __device__ double of_pair(int64_t u, int64_t v, struct blocks::element at) const {
         double sum = 0;
         for (int64_t l = 0; l < z.m; l++) {

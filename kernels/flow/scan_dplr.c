@@ -1,8 +1,8 @@
 /* scan_dplr.c - the homogeneous recurrence with a diagonal-plus-low-rank generator (SLiCE): the op and its reference.
  *
  *   z = V_t^T y_{t-1};   y_t = y_{t-1} + d_t * y_{t-1} + U_t z,   y_0 given
- * With `clip` a step's move s becomes c tanh(s / c), and the G that multiplies d, U and V is the gradient of s
- * (clip.h). Adjoint, o_t the incoming gradient of y_t, p = U_t^T G_t:
+ * With `clip`, a step's move s becomes c tanh(s / c) (clip.h); the G that multiplies d, U and V is then the gradient of
+ * s. Gradients, with o_t the incoming gradient of y_t and p = U_t^T G_t:
  *   dd_t = G_t * y_{t-1};   dU_t = G_t z^T;   dV_t = y_{t-1} p^T for t > 0, all 0 at t = 0;   dy0 = G_0
  *   G_{t-1} = o_{t-1} + G_t + d_t * G_t + V_t p,   G_{T-1} = o_{T-1} */
 #include "kernels/flow/clip.h"
@@ -36,7 +36,7 @@ static struct cost scan_dplr_cost(const struct call *c, enum pass pass) {
     return (struct cost){4 * d + 8 * u, sizeof(real) * (4 * d + 4 * u)};
 }
 
-/* Inputs of rank m. Variant 1: a bound that some steps exceed, with short sequences. */
+/* Creates inputs of rank m. Variant 1 has short sequences and a bound that some steps exceed. */
 static bool scan_dplr_build(struct graph *g, const struct op_sizes *s) {
     struct op_sizes bounded = flow_trial_sizes(s);
     if (s->variant > 1) return false;
@@ -72,7 +72,7 @@ static double clip_of(const struct call *c) {
     return flow_attr(c)->clip;
 }
 
-/* Scratch: two vectors of D, backward three. */
+/* Scratch: two vectors of D numbers, in backward three. */
 static size_t scan_dplr_ref_workspace(const struct call *c, enum pass pass) {
     struct scratch s = scratch_measure(c);
     for (int i = 0; i < (pass == PASS_FORWARD ? 2 : 3); i++) scratch_doubles(&s, tensor_cols(c->in[0]));
@@ -104,8 +104,8 @@ static void put_at(const struct call *c, int input, int64_t at, double value) {
     if (c->din[input]) put(c->din[input] + at, call_accumulates(c, input), (real)value);
 }
 
-/* One step t > 0: writes the gradients of d, u, v at `token`, and the gradient that flows to the previous state into
- * next. `moved` is scratch for the gradient of the step's move. */
+/* Computes one step t > 0: writes the gradients of d, u, v at `token`, and writes the gradient that flows to the
+ * previous state to `next`. `moved` is scratch for the gradient of the step's move. */
 static void ref_backward_step(const struct call *c, int64_t token, const double *G, double *moved, double *next) {
     int64_t D = c->in[0]->dims[2], r = c->in[1]->dims[2] / D;
     const real *d = tensor_real(c->in[0]) + token * D, *before = tensor_real(c->out[0]) + (token - 1) * D;

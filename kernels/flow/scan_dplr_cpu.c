@@ -1,5 +1,6 @@
-/* scan_dplr_cpu.c - the diagonal-plus-low-rank homogeneous recurrence on the CPU: one part per sequence. Its state is a
- * row of y that is still in L1. Each row of U and V comes from memory once. Equations: scan_dplr.c. */
+/* scan_dplr_cpu.c - the diagonal-plus-low-rank homogeneous recurrence on the CPU. A part of the work is one sequence.
+ * Its state is a row of y that is still in L1. Each row of U and V is read from memory only once. Equations:
+ * scan_dplr.c. */
 #include <string.h>
 
 #include "kernels/flow/clip.h"
@@ -28,7 +29,7 @@ static void add_scaled(int64_t n, real factor, const real *x, real *y) {
     for (int64_t i = 0; i < n; i++) y[i] = real_fma(factor, x[i], y[i]);
 }
 
-/* d[i] (+)= factor * x[i]; does nothing if d is NULL */
+/* Computes d[i] (+)= factor * x[i]; does nothing if d is NULL. */
 static void put_scaled(int64_t n, real factor, const real *x, real *d, bool add) {
     if (!d) return;
     if (add) {
@@ -59,13 +60,13 @@ static void sequence_forward(const struct call *c, int64_t b) {
     }
 }
 
-/* The place of the gradient of input i at that token, or NULL. */
+/* Returns where the gradient of input i at a token is written, or NULL. */
 static real *gradient_at(const struct call *c, int i, int64_t token) {
     return c->din[i] ? c->din[i] + token * c->in[i]->dims[2] : NULL;
 }
 
-/* One step t > 0: writes the gradients of d, u, v, and the gradient that flows to the previous state into next. G is
- * the gradient of the state after the step and becomes the gradient of the step's move. */
+/* Computes one step t > 0: writes the gradients of d, u, v, and writes the gradient that flows to the previous state to
+ * `next`. G is the gradient of the state after the step, and becomes the gradient of the step's move. */
 static void step_backward(const struct call *c, int64_t token, real *G, real *next) {
     int64_t D = c->in[0]->dims[2], r = c->in[1]->dims[2] / D;
     const real *d = tensor_real(c->in[0]) + token * D, *u = tensor_real(c->in[1]) + token * r * D;
@@ -123,7 +124,8 @@ static void scan_dplr_cpu_backward(const struct call *c, const struct exec *exec
     for (int64_t b = 0; b < c->in[0]->dims[0]; b++) sequence_backward(c, b);
 }
 
-/* Tolerance: like scan_flow_cpu; both of the successive products round. */
+/* Tolerance: each step adds the rounding errors of two successive products, and older errors grow like the state
+ * itself. */
 const struct kernel kernel_scan_dplr_cpu = {
     .name = "scan_dplr_cpu",
     .op = &op_scan_dplr,

@@ -1,7 +1,7 @@
-/* scan_dplr_cuda.cu - the diagonal-plus-low-rank homogeneous recurrence on CUDA: a thread block per sequence walks the
- * time steps. A thread has every blockDim-th element of the state. The elements interact only in scalar products, which
- * are sums over the block; several are computed at the same time, because they are independent. The inputs of a step
- * are loaded some steps ahead (step_ring.cuh). Equations: scan_dplr.c. */
+/* scan_dplr_cuda.cu - the diagonal-plus-low-rank homogeneous recurrence on CUDA. A thread block computes all time steps
+ * of one sequence; a thread has every blockDim-th element of the state. The elements interact only in scalar products,
+ * which are sums over the block. These products are independent, so several are computed at the same time. The inputs
+ * of a step are loaded some steps ahead (step_ring.cuh). Equations: scan_dplr.c. */
 #include "kernels/flow/clip.h"
 #include "kernels/flow/flow.h"
 #include "kernels/flow/step_ring.cuh"
@@ -16,7 +16,7 @@ struct dplr {
     const real *d, *u, *v, *y0;
 };
 
-/* Destinations of gradients; NULL: not wanted. */
+/* Where gradients are written; NULL: that gradient is not wanted. */
 struct dplr_gradients {
     real *d, *u, *v, *y0;
     bool add_d, add_u, add_v, add_y0;
@@ -26,7 +26,7 @@ __device__ __forceinline__ void put_wanted(real *to, int64_t at, bool accumulate
     if (to) put(to + at, accumulate, value);
 }
 
-/* Number of pairs, from q on, that are summed together. */
+/* Returns how many pairs, from q on, are summed together. */
 __device__ __forceinline__ int together(const struct dplr &k, int64_t q) {
     return k.r - q < INNER ? (int)(k.r - q) : INNER;
 }
@@ -151,7 +151,7 @@ static dim3 dplr_threads(const struct dplr &k) {
     return dim3((unsigned)(whole < CUDA_THREADS ? whole : CUDA_THREADS));
 }
 
-/* Bytes of shared memory in both passes, without the ring. */
+/* Returns the bytes of shared memory that both passes need, without the ring. */
 static size_t dplr_shared(const struct dplr &k) {
     return (size_t)(2 * k.D + 2 * INNER * CUDA_THREADS / WARP) * sizeof(real);
 }
@@ -187,7 +187,8 @@ static void scan_dplr_cuda_backward(const struct call *c, const struct exec *x) 
            call_dout(c, 0), to);
 }
 
-/* Tolerance: as scan_dplr_cpu. */
+/* Tolerance: each step adds the rounding errors of two successive products, and older errors grow like the state
+ * itself. */
 const struct kernel kernel_scan_dplr_cuda = {
     .name = "scan_dplr_cuda",
     .op = &op_scan_dplr,

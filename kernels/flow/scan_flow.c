@@ -1,8 +1,8 @@
 /* scan_flow.c - the homogeneous recurrence with a block-diagonal generator (SLiCE): the op and its reference.
  *
  *   y_t[k] = y_{t-1}[k] + A_t[k] y_{t-1}[k] for each block k of m states,   y_0 given
- * With `clip` a step's move s becomes c tanh(s / c), and the G that multiplies A and y is the gradient of s (clip.h).
- * Adjoint, o_t the incoming gradient of y_t:
+ * With `clip`, a step's move s becomes c tanh(s / c) (clip.h); the G that multiplies A and y is then the gradient of s.
+ * Gradients, with o_t the incoming gradient of y_t:
  *   G_t = o_t + (I + A_{t+1})^T G_{t+1};   dA_t[i][j] = G_t[i] y_{t-1}[j] for t > 0, dA_0 = 0;   dy0 = G_0
  * The matrix of step t is I + A_t, not A_t, so that small increments keep their digits next to the 1. */
 #include "kernels/flow/clip.h"
@@ -58,7 +58,7 @@ static struct cost scan_flow_cost(const struct call *c, enum pass pass) {
     return (struct cost){3 * a + 2 * y, sizeof(real) * (2 * a + 2 * y)};
 }
 
-/* Variant 1: a bound that some steps exceed, with short sequences. */
+/* Creates inputs. Variant 1 has short sequences and a bound that some steps exceed. */
 static bool scan_flow_build(struct graph *g, const struct op_sizes *s) {
     int64_t N = s->blocks, m = s->m;
     struct op_sizes bounded = flow_trial_sizes(s);
@@ -108,14 +108,14 @@ static void scan_flow_ref_forward(const struct call *c, const struct exec *exec)
             }
 }
 
-/* Scratch: G_t of one block, and the sum that goes to G_{t-1}. */
+/* Scratch: G_t of one block, and the sum that becomes G_{t-1}. */
 static size_t scan_flow_ref_workspace(const struct call *c, enum pass pass) {
     struct scratch s = scratch_measure(c);
     for (int i = 0; i < 2 && pass == PASS_BACKWARD; i++) scratch_doubles(&s, flow_attr(c)->m);
     return s.used;
 }
 
-/* One block at one step t > 0: writes da_t, and (I + A_t)^T G into next. */
+/* Computes one block at one step t > 0: writes da_t, and writes (I + A_t)^T G to `next`. */
 static void ref_backward_step(const struct call *c, int64_t token, int64_t k, const double *G, double *next) {
     const struct flow_attr *at = flow_attr(c);
     int64_t N = at->N, m = at->m, D = N * m;

@@ -1,13 +1,14 @@
-/* scan_flow_cpu.c - the block-diagonal homogeneous recurrence on the CPU: each pass moves A through memory once.
+/* scan_flow_cpu.c - the block-diagonal homogeneous recurrence (scan_flow.c) on the CPU. Each pass reads A only once
+ * from memory.
  *
- * The state of a strip of W neighbouring blocks is transposed in scratch, element j*W + k, so that it lines up with a
- * row of A, element j*N + k. A row is walked in vectors of neighbouring elements:
- *   wide, W >= 16 blocks: a vector is up to 16 blocks k, one walk over j for each; its sums are rows of 16 blocks;
- *   narrow, N < 16 (dense: N = 1): the whole row of m*N elements is walked by vectors of a multiple of N elements, and
- *   the lanes of each block are added at the end.
- * Backward walks the same way: the adjoint of row i times A goes to the carry, and times the state to dA. A part is one
- * batch element times one strip. The cut depends only on sizes, and every lane does the same arithmetic in one
- * order. */
+ * The state of a strip of W neighbouring blocks is transposed in scratch: element j*W + k is at the same place as in a
+ * row of A, element j*N + k. A row is read in vectors of neighbouring elements:
+ *   wide, W >= 16 blocks: a vector is up to 16 blocks k, with one loop over j for each; its sums are rows of 16 blocks;
+ *   narrow, N < 16 (dense: N = 1): vectors of a multiple of N elements go over the whole row of m*N elements, and the
+ *   lanes of each block are added at the end.
+ * Backward reads in the same way: the gradient of row i times A goes to the carry, and times the state to dA. A part is
+ * one batch element and one strip. The division into parts depends only on sizes, and every lane does the same
+ * arithmetic in the same order. */
 #include <string.h>
 
 #include "kernels/flow/clip.h"
@@ -34,15 +35,16 @@ static struct cut cut_of(const struct call *c) {
     return (struct cut){W, (N + W - 1) / W, LANES, false};
 }
 
-/* One part. State buffers have m * W reals each, in transposed order. */
+/* The state and place of one part. State buffers have m * W reals each, in transposed order. */
 struct strip {
-    const real *a, *y0, *dy; /* at (b, t = 0), a at the strip's first block, y0 and dy at its first state */
+    /* for batch element b: a at the strip's first block, y0 and dy at its first state; t = 0 */
+    const real *a, *y0, *dy;
     real *y, *da, *dy0;
-    real *state, *next, *G; /* the state before the step; forward: after it; backward: carry */
+    real *state, *next, *G; /* the state before the step; forward: the state after it; backward: the carry */
     real *after;            /* backward with a bound: the state after the step */
     double clip;
     bool add_da, add_dy0, narrow;
-    int64_t T, N, m, W, stride, lanes; /* stride of the state buffers */
+    int64_t T, N, m, W, stride, lanes; /* stride: of the state buffers */
 };
 
 static int64_t part_count(const struct call *c) {
@@ -84,7 +86,7 @@ static struct strip strip_of(const struct call *c, enum pass pass, int64_t part)
         s.add_dy0 = call_accumulates(c, 1);
     }
     take_buffers(c, &own, &s);
-    size_t bytes = (size_t)(m * cut.W) * sizeof(real); /* columns beyond the last block stay 0 */
+    size_t bytes = (size_t)(m * cut.W) * sizeof(real); /* columns after the last block stay 0 */
     memset(s.state, 0, bytes);
     memset(s.next, 0, bytes);
     memset(s.G, 0, bytes);
@@ -92,7 +94,7 @@ static struct strip strip_of(const struct call *c, enum pass pass, int64_t part)
     return s;
 }
 
-/* to[j*stride + k] = from[k*m + j], and back. */
+/* collect_strip copies to[j*stride + k] = from[k*m + j]; the next function copies back. */
 static void collect_strip(const struct strip *s, const real *from, real *to) {
     for (int64_t j = 0; j < s->m; j++)
         for (int64_t k = 0; k < s->W; k++) to[j * s->stride + k] = from[k * s->m + j];
@@ -103,7 +105,7 @@ static void spread_strip(const struct strip *s, const real *from, real *to) {
         for (int64_t k = 0; k < s->W; k++) to[k * s->m + j] = from[j * s->stride + k];
 }
 
-/* sum[l] += sum over steps n of a[n*a_step + l] * x[n*x_step + l] */
+/* Computes sum[l] += sum over steps n of a[n*a_step + l] * x[n*x_step + l]. */
 FORCE_INLINE void dot_lanes(int64_t lanes, int64_t steps, const real *a, int64_t a_step, const real *x, int64_t x_step,
                             real *sum) {
     for (int64_t n = 0; n < steps; n++) {
@@ -124,7 +126,7 @@ static void dot(int64_t lanes, int64_t steps, const real *a, int64_t a_step, con
     memcpy(sum, own, sizeof own);
 }
 
-/* next row i of the transposed state, from row `a` of A */
+/* Computes row i of the next transposed state from row `a` of A. */
 static void row_forward(const struct strip *s, const real *a, int64_t i) {
     const real *state = s->state;
     real *next = s->next + i * s->stride;
@@ -155,7 +157,7 @@ static void strip_forward(struct strip *s) {
     }
 }
 
-/* carry[n*x_step + l] += a[n*a_step + l] * G[l];  da[n*a_step + l] (+)= G[l] * x[n*x_step + l] */
+/* Computes carry[n*x_step + l] += a[n*a_step + l] * G[l] and da[n*a_step + l] (+)= G[l] * x[n*x_step + l]. */
 FORCE_INLINE void outer_lanes(int64_t lanes, int64_t steps, const real *restrict a, int64_t a_step,
                               const real *restrict x, int64_t x_step, const real *restrict G, real *restrict carry,
                               real *restrict da, bool add) {
@@ -206,7 +208,7 @@ static void clear_first(const struct strip *s) {
         memset(s->da + i * s->N, 0, (size_t)s->W * sizeof *s->da);
 }
 
-/* Fetches the data that steps t, t - 1, ... read and write, when that is due. */
+/* Fetches the data that step t and the steps before it read and write, when that is due (kernels/lib/fetch.h). */
 static void fetch_back(const struct strip *s, int64_t t) {
     int64_t D = s->m * s->N, first;
     if (!fetch_is_due(t, s->T, s->m * s->m * s->W, &first)) return;
@@ -216,7 +218,7 @@ static void fetch_back(const struct strip *s, int64_t t) {
     if (s->da) fetch_written(s->da + first * s->m * D, (t + 1 - first) * s->m * s->m, s->W, s->N);
 }
 
-/* `next` contains the gradient that flows back from later steps. */
+/* Computes the gradients of a part. `next` contains the gradient that flows from later steps. */
 static void strip_backward(struct strip *s) {
     int64_t D = s->m * s->N;
     memset(s->next, 0, (size_t)(s->m * s->stride) * sizeof *s->next);
@@ -260,8 +262,8 @@ static void scan_flow_cpu_backward(const struct call *c, const struct exec *exec
     run(c, PASS_BACKWARD, strip_backward);
 }
 
-/* Tolerance: each step adds the rounding errors of m products, and older errors grow like the state itself. Relative to
- * the largest value this is about m + 1 units per step. The reference sums in double. */
+/* Tolerance: each step adds the rounding errors of m products, about m + 1 units relative to the largest value, and
+ * older errors grow like the state itself. The reference sums in double. */
 const struct kernel kernel_scan_flow_cpu = {
     .name = "scan_flow_cpu",
     .op = &op_scan_flow,

@@ -1,19 +1,21 @@
-/* scan_flow_cuda.cu - scan_flow on CUDA: a thread block per block of the generator, with one thread per row of the
- * state, which is in shared memory. Small blocks share a thread block, so that neighbouring threads have neighbouring
- * blocks, whose elements are adjacent in memory. If blocks are small enough, a thread loads its row of the generator
- * (backward: its column) some steps ahead (step_ring.cuh). Equations: scan_flow.c. */
+/* scan_flow_cuda.cu - scan_flow on CUDA. A thread block computes a block of the generator, with one thread per row of
+ * the state, which is in shared memory. Small blocks share a thread block, so that neighbouring threads have
+ * neighbouring blocks, whose elements are adjacent in memory. If blocks are small enough, a thread loads its row of the
+ * generator (backward: its column) some steps ahead (step_ring.cuh). Equations: scan_flow.c. */
 #include "kernels/flow/clip.h"
 #include "kernels/flow/flow.h"
 #include "kernels/flow/step_ring.cuh"
 
 #define FLOW_ROWS    256  /* about the number of threads of a thread block */
-#define FLOW_LARGEST 1024 /* m */
+#define FLOW_LARGEST 1024 /* largest m */
 
 namespace {
 
-constexpr int FLOW_LOADS = REAL_IS_DOUBLE ? 2 : 8; /* elements of a row per load without a ring: more would spill */
+/* elements of a row per load without a ring; with more, threads would have too few registers */
+constexpr int FLOW_LOADS = REAL_IS_DOUBLE ? 2 : 8;
 
-/* y (B,T,N m); a thread block has `side` neighbouring blocks of one sequence, threads (block of the side, row). */
+/* y is (B,T,N m). A thread block has `side` neighbouring blocks of one sequence; its threads are (block of the side,
+ * row). */
 struct flow_shape {
     int64_t B, T, N;
     int m, side;
@@ -28,7 +30,7 @@ struct flow_shape flow_shape_of(const struct call *c) {
 }
 
 struct flow_thread {
-    int64_t b, k; /* sequence; block, below N where `in` */
+    int64_t b, k; /* sequence; block, which exists (k < N) if `in` */
     int slot, i;  /* block of the side; row */
     bool in;
 };
@@ -46,7 +48,8 @@ __device__ inline struct flow_thread flow_here(const struct flow_shape &s) {
 
 } // namespace
 
-/* The number of values that a thread block reads at a step: a row or column, and `beside` more, for each thread. */
+/* Returns how many values a thread block reads at a step: a row or column, and `beside` more values, for each
+ * thread. */
 static __host__ __device__ inline int64_t flow_values(const struct flow_shape &s, int beside) {
     return (int64_t)(s.m + beside) * s.m * s.side;
 }
@@ -55,7 +58,7 @@ template <bool RINGS>
 static __global__ void __launch_bounds__(FLOW_LARGEST)
     flow_forward_kernel(struct flow_shape s, const real *a, const real *y0, real *y) {
     await_previous();
-    DYNAMIC_SHARED(real, state); /* m x side, twice by turns; the ring */
+    DYNAMIC_SHARED(real, state); /* two states of m x side, used in turn; the ring */
     struct flow_thread at = flow_here(s);
     int64_t D = s.N * s.m, first = at.b * s.T * D + at.k * s.m + at.i;
     int threads = s.m * s.side, x = (int)threadIdx.x;
@@ -80,13 +83,14 @@ static __global__ void __launch_bounds__(FLOW_LARGEST)
     ring_steps<RINGS>(s.T - 1, state + 2 * threads, flow_values(s, 0), ask, step);
 }
 
-/* da, dy0 NULL: not wanted. At a step back in time a thread reads dy, the previous state, and its column. */
+/* Computes the gradients. da, dy0 NULL: not wanted. At each step a thread reads dy, the previous state, and its
+ * column. */
 template <bool RINGS>
 static __global__ void __launch_bounds__(FLOW_LARGEST)
     flow_backward_kernel(struct flow_shape s, const real *a, const real *y, const real *dy, real *da, bool add_a,
                          real *dy0, bool add_y0) {
     await_previous();
-    DYNAMIC_SHARED(real, shared); /* G and the state before, m x side each, twice by turns; the ring */
+    DYNAMIC_SHARED(real, shared); /* G and the state before, m x side each, two of each used in turn; the ring */
     struct flow_thread at = flow_here(s);
     int64_t D = s.N * s.m, own = at.k * s.m + at.i, last = at.b * s.T + s.T - 1;
     int threads = s.m * s.side, x = (int)threadIdx.x;
@@ -154,7 +158,7 @@ static void scan_flow_cuda_backward(const struct call *c, const struct exec *x) 
            call_accumulates(c, 1));
 }
 
-/* Tolerance: as scan_flow_cpu. */
+/* Tolerance: each step adds the rounding errors of m products, and older errors grow like the state itself. */
 const struct kernel kernel_scan_flow_cuda = {
     .name = "scan_flow_cuda",
     .op = &op_scan_flow,

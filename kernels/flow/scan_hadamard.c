@@ -1,8 +1,8 @@
 /* scan_hadamard.c - the homogeneous recurrence with a Walsh-Hadamard generator (SLiCE): the op and its reference.
  *
- * With `clip` a step's move s becomes c tanh(s / c), and in H G below G is the gradient of s (clip.h).
  *   y_t = y_{t-1} + H (d_t * y_{t-1}),   H[i][j] = (-1)^popcount(i & j) / sqrt(D) = H^T = H^-1,   y_0 given
- * Adjoint, o_t the incoming gradient of y_t:
+ * With `clip`, a step's move s becomes c tanh(s / c) (clip.h); the G in H G is then the gradient of s. Gradients, with
+ * o_t the incoming gradient of y_t:
  *   G_t = o_t + G_{t+1} + d_{t+1} * (H G_{t+1});   dd_t = (H G_t) * y_{t-1} for t > 0, dd_0 = 0;   dy0 = G_0 */
 #include "kernels/flow/clip.h"
 #include "kernels/flow/flow_output.h"
@@ -34,7 +34,8 @@ static struct cost scan_hadamard_cost(const struct call *c, enum pass pass) {
     return (struct cost){(5 + levels) * y, sizeof(real) * 4 * y};
 }
 
-/* The width is the largest power of two up to dim. Variant 1: a bound that some steps exceed, with short sequences. */
+/* Creates inputs whose width is the largest power of two up to dim. Variant 1 has short sequences and a bound that some
+ * steps exceed. */
 static bool scan_hadamard_build(struct graph *g, const struct op_sizes *s) {
     int64_t D = 1;
     struct op_sizes bounded = flow_trial_sizes(s);
@@ -61,7 +62,7 @@ const struct op op_scan_hadamard = {
 
 /* --- reference: H element by element, sums in double -------------------------------------------------------------- */
 
-/* Row i of H times x. */
+/* Returns row i of H times x. */
 static double hadamard_row(int64_t D, int64_t i, const double *x) {
     double sum = 0;
     for (int64_t j = 0; j < D; j++) sum += __builtin_parityll((unsigned long long)(i & j)) ? -x[j] : x[j];

@@ -1,5 +1,5 @@
-/* scan_hadamard_cpu.c - the Walsh-Hadamard homogeneous recurrence on the CPU: one part per sequence. The transform
- * takes D log2 D additions on a row that stays in L1. Equations: scan_hadamard.c. */
+/* scan_hadamard_cpu.c - the Walsh-Hadamard homogeneous recurrence on the CPU. A part of the work is one sequence. The
+ * transform needs D log2 D additions on a row that stays in L1. Equations: scan_hadamard.c. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
 
-/* x <- sqrt(D) H x: butterflies (a, b) -> (a + b, a - b) at distances 1, 2, 4, ... */
+/* Computes x <- sqrt(D) H x by butterflies (a, b) -> (a + b, a - b) at distances 1, 2, 4, ... */
 static void transform(int64_t D, real *x) {
     for (int64_t distance = 1; distance < D; distance *= 2)
         for (int64_t start = 0; start < D; start += 2 * distance) {
@@ -23,7 +23,7 @@ static void transform(int64_t D, real *x) {
         }
 }
 
-/* Scratch of a sequence: forward one row, backward two. */
+/* Scratch of a sequence: one row in forward, two in backward. */
 static size_t scan_hadamard_cpu_workspace(const struct call *c, enum pass pass) {
     struct scratch s = scratch_measure(c);
     int64_t rows = c->in[0]->dims[0] * (pass == PASS_FORWARD ? 1 : 2);
@@ -90,7 +90,7 @@ static void scan_hadamard_cpu_backward(const struct call *c, const struct exec *
     for (int64_t b = 0; b < c->in[0]->dims[0]; b++) sequence_backward(c, b);
 }
 
-/* Tolerance: log2 D + 2 roundings per step, and older errors grow like the state itself. */
+/* Tolerance: each step rounds log2 D + 2 times, and older errors grow like the state itself. */
 const struct kernel kernel_scan_hadamard_cpu = {
     .name = "scan_hadamard_cpu",
     .op = &op_scan_hadamard,

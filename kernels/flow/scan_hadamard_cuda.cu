@@ -1,5 +1,5 @@
-/* scan_hadamard_cuda.cu - the homogeneous recurrence with a Walsh-Hadamard generator on CUDA: a thread block per
- * sequence walks the time steps. The transform has log2 D rounds of sums and differences, the first five by shuffles
+/* scan_hadamard_cuda.cu - the homogeneous recurrence with a Walsh-Hadamard generator on CUDA. A thread block computes
+ * all time steps of one sequence. The transform has log2 D rounds of sums and differences: the first five by shuffles
  * among 32 neighbours, the others in shared memory. The inputs of a step are loaded some steps ahead (step_ring.cuh).
  * Equations: scan_hadamard.c. */
 #include <math.h>
@@ -17,7 +17,8 @@ struct hadamard {
     const real *d, *y0;
 };
 
-/* x becomes sqrt(D) H x. Before, each thread has written only its own elements; afterwards it may read any. */
+/* Computes x <- sqrt(D) H x. Before it, each thread has written only its own elements; after it, a thread may read
+ * any. */
 __device__ __forceinline__ void transform(int64_t D, real *x) {
     int lane = (int)threadIdx.x % WARP;
     for (int64_t i = threadIdx.x; i - lane < D; i += blockDim.x) {
@@ -61,10 +62,10 @@ static __global__ void __launch_bounds__(CUDA_THREADS) hadamard_forward_kernel(s
     ring_steps<RINGS>(k.T - 1, state + 2 * k.D, k.D, ask, step);
 }
 
-/* The rows that a step back in time reads: d, dy, y after the step and y before it. */
+/* The rows that a step of backward reads: d, dy, y after the step, and y before it. */
 #define BACKWARD_ROWS 4
 
-/* dd, dy0 NULL: not wanted. */
+/* Computes the gradients. dd, dy0 NULL: not wanted. */
 template <bool RINGS>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     hadamard_backward_kernel(struct hadamard k, const real *y, const real *dy, real *dd, bool add_d, real *dy0,
@@ -145,7 +146,7 @@ static void scan_hadamard_cuda_backward(const struct call *c, const struct exec 
            c->din[0], call_accumulates(c, 0), c->din[1], call_accumulates(c, 1));
 }
 
-/* Tolerance: as scan_hadamard_cpu. */
+/* Tolerance: each step rounds log2 D + 2 times, and older errors grow like the state itself. */
 const struct kernel kernel_scan_hadamard_cuda = {
     .name = "scan_hadamard_cuda",
     .op = &op_scan_hadamard,
