@@ -273,6 +273,6 @@ const struct report report_across = {
 
 const struct report report_suites = {
     .name = "suites",
-    .help = "the tasks of each suite and profile side by side, with one legend for all",
+    .help = "like `across`, for each suite of tasks (such as MAD) and profile, with one legend",
     .make = make_suites,
 };
