@@ -1,10 +1,10 @@
-/* discretise.c - a continuous complex diagonal system in steps of time: the op and its kernel for the CPU.
+/* discretise.c - turns a continuous complex diagonal system into time steps: the op and its CPU kernel.
  *
- *   h' = lambda h + u over a step D:  h_t = a h_{t-1} + b u_t
+ *   h' = lambda h + u over a step D becomes h_t = a h_{t-1} + b u_t
  *   zoh: a = e^z, b = D (e^z - 1) / z, z = lambda D      bilinear: a = (1 + z)/(1 - z), b = D / (1 - z), z = lambda D/2
- * Adjoint, G = dL/dre + i dL/dim: G_z = conj(da/dz) G_a + conj(db/dz) G_b; then the chain rule through z = lambda D
- * (or lambda D/2), and through the factor D of b.
- * S5 (Smith et al. 2022, arXiv 2208.04933), section 2 and App. A; lindermanlab/S5, s5/ssm.py. */
+ * Gradients, with G = dL/dre + i dL/dim: G_z = conj(da/dz) G_a + conj(db/dz) G_b. Then follow the gradients through z =
+ * lambda D (or lambda D/2), and through the factor D of b. S5 (Smith et al. 2022, arXiv 2208.04933), section 2 and App.
+ * A; lindermanlab/S5, s5/ssm.py. */
 #include "kernels/dense/discretise.h"
 
 #include <inttypes.h>
@@ -30,7 +30,7 @@ static struct cost discretise_cost(const struct call *c, enum pass pass) {
                                 : (struct cost){260 * n, 10 * n * sizeof(real)};
 }
 
-/* Variants: zero-order hold; bilinear; both again with `clip`. */
+/* Variant 0 is zero-order hold, variant 1 bilinear. Variants 2 and 3 are the same with `clip`. */
 static bool discretise_build(struct graph *g, const struct op_sizes *s) {
     struct tensor *out[DISCRETISE_OUTPUTS];
     if (s->variant > 3) return false;
@@ -83,7 +83,8 @@ static void discretise_backward(const struct call *c, const struct exec *e) {
     }
 }
 
-/* The only CPU kernel: the op has one element per state, whatever batch and length are, so it needs no fast twin. */
+/* There is no other CPU kernel: the op has one element per state, whatever batch and length are, so it need not be
+ * fast. */
 const struct kernel kernel_discretise_ref = {
     .name = "discretise_ref",
     .op = &op_discretise,

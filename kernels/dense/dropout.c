@@ -1,7 +1,8 @@
 /* dropout.c - inverted dropout (Srivastava et al. 2014): the op and its reference.
  *
- *   y = x keep / (1 - p), dx = dy keep / (1 - p): forward and backward are the same map, over x and over dy.
- * No mask is stored: keep is drawn again from (seed, call, step, element), see dropout.h. */
+ *   y = x keep / (1 - p),   dx = dy keep / (1 - p)
+ * Forward and backward apply the same map, to x and to dy. No mask is stored: keep is drawn again from (seed, call,
+ * step, element), see dropout.h. */
 #include "kernels/dense/dense.h"
 #include "kernels/dense/dropout.h"
 #include "kernels/lib/infer.h"
@@ -29,7 +30,7 @@ static struct cost dropout_cost(const struct call *c, enum pass pass) {
     return (struct cost){21 * n, sizeof(real) * 2 * n};
 }
 
-/* Variants: chances. */
+/* The variants have different chances p. */
 static bool dropout_build(struct graph *g, const struct op_sizes *s) {
     static const double p[] = {0.1, 0.5, 0.9};
     if (s->variant >= (int64_t)(sizeof p / sizeof p[0])) return false;
@@ -47,7 +48,7 @@ const struct op op_dropout = {
     .build = dropout_build,
 };
 
-/* to[i] (+)= from[i] keep[i] / (1 - p) */
+/* Computes to[i] (+)= from[i] keep[i] / (1 - p). */
 static void drop(const struct call *c, const struct exec *exec, const real *from, real *to, bool accumulate) {
     const struct dropout_attr *attr = dropout_attr(c);
     uint32_t threshold = dropout_threshold(attr->p);

@@ -1,14 +1,14 @@
-/* dropout_cpu.c - inverted dropout with spans of elements on threads; bit-equal to dropout.c. */
+/* dropout_cpu.c - inverted dropout on the CPU, with spans of elements on threads. It has the same bits as dropout.c. */
 #include "kernels/dense/dense.h"
 #include "kernels/dense/dropout.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 
-#define BLOCKS 16 /* Philox blocks drawn together */
+#define BLOCKS 16 /* number of Philox blocks that are drawn together */
 _Static_assert(SPAN % (4 * BLOCKS) == 0, "a span begins at a whole block");
 
-/* The words of BLOCKS consecutive blocks, in element order. The loop is scalar, because the 64-bit products of the
- * cipher gain nothing from vectors of 32-bit words. */
+/* Draws the words of BLOCKS consecutive blocks, in element order. The loop is scalar, because the 64-bit products of
+ * the cipher gain nothing from vectors of 32-bit words. */
 static void draw(const struct call *c, const struct step_state *state, int64_t first_block, uint32_t *words) {
     for (int64_t b = 0; b < BLOCKS; b++) {
         struct philox_block block = dropout_words(c, state, first_block + b);
@@ -29,8 +29,8 @@ static void drop_span(const struct call *c, const struct step_state *state, stru
     }
 }
 
-/* to[i] (+)= from[i] keep[i] / (1 - p). Threads pay off for fewer elements than elsewhere, because drawing takes
- * several times as long as moving an element. */
+/* Computes to[i] (+)= from[i] keep[i] / (1 - p). Threads pay off for fewer elements than in other ops, because drawing
+ * an element takes several times as long as moving it. */
 static void drop(const struct call *c, const struct exec *exec, const real *from, real *to, bool accumulate) {
     int64_t n = tensor_count(c->out[0]);
 #pragma omp parallel for schedule(static) if (n > PARALLEL_MIN / 2)

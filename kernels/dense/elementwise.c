@@ -1,12 +1,13 @@
-/* elementwise.c - add, sub, mul, silu_mul and activate: the ops and their references, in double.
+/* elementwise.c - add, sub, mul, silu_mul and activate: the ops and their references, which compute in double.
  *
  *   add       y = a + b              da = dy;                      db = dy
  *   sub       y = a - b              da = dy;                      db = -dy
  *   mul       y = a b                da = dy b;                    db = dy a
  *   silu_mul  y = a s(a) b           da = dy b s(a)(1 + a - a s(a));  db = dy a s(a)      s = 1 / (1 + e^-a)
  *   activate  y = f(x)               dx = dy f'(x)
- * rest: sqrt(1 - e^-|x|); the slope of the root is at most 1000, as in google-deepmind/recurrentgemma.
- * GELU: Hendrycks & Gimpel 2016 (arXiv 1606.08415), exact and tanh form; SwiGLU: Shazeer 2020 (arXiv 2002.05202). */
+ * The function `rest` is sqrt(1 - e^-|x|); the slope of this root is limited to 1000, as in
+ * google-deepmind/recurrentgemma. GELU: Hendrycks & Gimpel 2016 (arXiv 1606.08415), exact and tanh form. SwiGLU:
+ * Shazeer 2020 (arXiv 2002.05202). */
 #include <inttypes.h>
 #include <math.h>
 
@@ -52,7 +53,7 @@ static void activate_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
 }
 
-/* add and sub read no value in the backward pass. An exponential counts 10 FLOPs. */
+/* The gradients of add and sub read no value. An exponential counts 10 FLOPs. */
 static struct cost binary_cost(const struct call *c, enum pass pass) {
     double n = (double)tensor_count(c->out[0]);
     double flops = c->op == &op_silu_mul ? 13 : 1;
@@ -66,7 +67,7 @@ static struct cost activate_cost(const struct call *c, enum pass pass) {
     return (struct cost){(pass == PASS_FORWARD ? 12 : 16) * n, sizeof(real) * (pass == PASS_FORWARD ? 2.0 : 3.0) * n};
 }
 
-/* Variants: all gradients; no gradient of a; no gradient of b. */
+/* In variant 0 both inputs need gradients, in variant 1 only b, in variant 2 only a. */
 static bool binary_build(struct graph *g, const struct op_sizes *s, const struct op *op) {
     if (s->variant > 2) return false;
     struct tensor *a = input_tokens(g, s, "a", s->dim), *b = input_tokens(g, s, "b", s->dim);
@@ -91,7 +92,7 @@ static bool silu_mul_build(struct graph *g, const struct op_sizes *s) {
     return binary_build(g, s, &op_silu_mul);
 }
 
-/* Variants: the functions, beginning with SiLU, which most mixers use. */
+/* Each variant is a function. SiLU comes first, because most mixers use it. */
 static bool activate_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant >= ACT_COUNT) return false;
     activate(g, input_tokens(g, s, "x", s->dim), (enum activation)((ACT_SILU + s->variant) % ACT_COUNT));
@@ -192,14 +193,14 @@ static void binary_ref_backward(const struct call *c, const struct exec *exec) {
 #define SQRT_HALF      0.70710678118654752440
 #define REST_STEEPEST  1000.0
 
-/* f(x), and f'(x) in *slope */
+/* Returns f(x), and sets *slope to f'(x). */
 static double activation(enum activation f, double x, double *slope) {
     double s = sigmoid(x), t = tanh(x);
     double inner = SQRT_2_OVER_PI * (x + 0.044715 * x * x * x), u = tanh(inner), normal = 0.5 * erfc(-x * SQRT_HALF);
     switch (f) {
     case ACT_RELU:
         *slope = x > 0;
-        return x <= 0 ? 0 : x; /* NaN comes through */
+        return x <= 0 ? 0 : x; /* NaN stays NaN */
     case ACT_SIGMOID:
         *slope = s * (1 - s);
         return s;
@@ -210,7 +211,7 @@ static double activation(enum activation f, double x, double *slope) {
         *slope = s * (1 + x * (1 - s));
         return x * s;
     case ACT_GELU_TANH:
-        *slope = 0.5 * (1 + u); /* where u is 1 or -1, the second term would be 0 times infinity */
+        *slope = 0.5 * (1 + u); /* if u is 1 or -1, the second term would be 0 times infinity */
         if (fabs(u) < 1) *slope += 0.5 * x * (1 - u * u) * SQRT_2_OVER_PI * (1 + 3 * 0.044715 * x * x);
         return 0.5 * x * (1 + u);
     case ACT_GELU_ERF:

@@ -1,12 +1,12 @@
-/* elementwise_cpu.c - add, sub, mul, silu_mul and activate: spans of elements on threads, vectors inside. The equations
- * are in elementwise.c. */
+/* elementwise_cpu.c - add, sub, mul, silu_mul and activate (elementwise.c) on the CPU, with spans of elements on
+ * threads and vectors inside a span. */
 #include "core/real_math.h"
 #include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 
-/* Compilers vectorise a loop only if `accumulate` and the choice of the function are constants in it. So these loops
- * are in functions that are always inlined, and there is one call for each value. */
+/* Compilers vectorise a loop only if `accumulate` and the function are constants in it. So these loops are in functions
+ * that are always inlined, and are called once for each value of these arguments. */
 
 /* --- two inputs ------------------------------------------------------------------------------------------------- */
 
@@ -36,20 +36,20 @@ static void binary_cpu_forward(const struct call *c, const struct exec *exec) {
     for (int64_t s = 0; s < span_count(n); s++) binary_span(c->op, span_at(n, s), a, b, y);
 }
 
-/* d (+)= sign * dy */
+/* Computes d (+)= sign * dy. */
 static void copy_span(struct range span, const real *restrict dy, real sign, real *restrict d, bool accumulate) {
 #pragma omp simd
     for (int64_t i = span.begin; i < span.end; i++) put(&d[i], accumulate, sign * dy[i]);
 }
 
-/* d (+)= dy * other */
+/* Computes d (+)= dy * other. */
 static void product_span(struct range span, const real *restrict dy, const real *restrict other, real *restrict d,
                          bool accumulate) {
 #pragma omp simd
     for (int64_t i = span.begin; i < span.end; i++) put(&d[i], accumulate, dy[i] * other[i]);
 }
 
-/* da (+)= dy b s (1 + a (1 - s)) */
+/* Computes da (+)= dy b s (1 + a (1 - s)). */
 FORCE_INLINE void silu_da_loop(struct range span, const real *restrict dy, const real *restrict a,
                                const real *restrict b, real *restrict da, bool accumulate) {
 #pragma omp simd
@@ -59,7 +59,7 @@ FORCE_INLINE void silu_da_loop(struct range span, const real *restrict dy, const
     }
 }
 
-/* db (+)= dy a s */
+/* Computes db (+)= dy a s. */
 FORCE_INLINE void silu_db_loop(struct range span, const real *restrict dy, const real *restrict a, real *restrict db,
                                bool accumulate) {
 #pragma omp simd
@@ -70,7 +70,7 @@ static void silu_mul_span(const struct call *c, struct range span, const real *r
     const real *restrict a = tensor_real(c->in[0]), *restrict b = tensor_real(c->in[1]);
     real *restrict da = c->din[0], *restrict db = c->din[1];
     bool add_a = call_accumulates(c, 0), add_b = call_accumulates(c, 1);
-    if (da && db && !add_a && !add_b) { /* the usual case: one pass, one exponential per element */
+    if (da && db && !add_a && !add_b) { /* the usual case: one pass, with one exponential per element */
 #pragma omp simd
         for (int64_t i = span.begin; i < span.end; i++) {
             real s = real_sigmoid(a[i]), as = a[i] * s;
@@ -113,7 +113,7 @@ static void binary_cpu_backward(const struct call *c, const struct exec *exec) {
 #define SQRT_HALF      ((real)0.70710678118654752440)
 #define GELU_CUBIC     ((real)0.044715)
 #define GELU_MOST      ((real)1e30)
-#define REST_LEAST     ((real)0.0005) /* the slope of a root below it is 1000 */
+#define REST_LEAST     ((real)0.0005) /* for smaller roots the slope is limited to 1000 */
 
 #if REAL_IS_DOUBLE
 #define real_sin  sin
@@ -123,8 +123,8 @@ static void binary_cpu_backward(const struct call *c, const struct exec *exec) {
 #define real_sin sinf
 #define real_cos cosf
 
-/* 1 - erf(x) = t exp(-x^2 + P(t)), t = 1 / (1 + x/2), x >= 0; relative error below 1.2e-7 before rounding (the
- * Chebyshev fit of Numerical Recipes, section 6.2, erfcc). */
+/* Returns 1 - erf(x) = t exp(-x^2 + P(t)), t = 1 / (1 + x/2), for x >= 0. The relative error is below 1.2e-7 before
+ * rounding (the Chebyshev fit of Numerical Recipes, section 6.2, erfcc). */
 static inline real real_erfc(real x) {
     real a = real_abs(x), t = 1 / real_fma(0.5f, a, 1);
     real p = real_fma(0.17087277f, t, -0.82215223f);
@@ -140,14 +140,14 @@ static inline real real_erfc(real x) {
 }
 #endif
 
-/* Twice the derivative of u in GELU's (1 + tanh u) / 2. It is capped where the other factor is 0, because infinity
- * times 0 would be NaN. */
+/* Returns twice the derivative of u in GELU's (1 + tanh u) / 2. It is limited where the other factor is 0, because
+ * infinity times 0 would be NaN. */
 FORCE_INLINE real gelu_growth(real x) {
     real growth = 2 * SQRT_2_OVER_PI * real_fma(3 * GELU_CUBIC * x, x, 1);
     return growth > GELU_MOST ? GELU_MOST : growth;
 }
 
-/* sqrt(1 - e^-|x|), by 1 - e^-2u = 2 t / (1 + t) with t = tanh u, which loses no digits where u is small. */
+/* Returns sqrt(1 - e^-|x|), by 1 - e^-2u = 2 t / (1 + t) with t = tanh u, which loses no digits where u is small. */
 FORCE_INLINE real rest_root(real x) {
     real t = real_tanh((real)0.5 * real_abs(x));
     return real_sqrt(2 * t / (1 + t));
@@ -158,11 +158,12 @@ FORCE_INLINE real rest_slope(real x) {
     return (x > 0 ? half : x < 0 ? -half : 0) * real_exp(-real_abs(x));
 }
 
-/* f is a constant where these two are inlined into a vector loop, so the switch is gone before vectors are made. */
+/* These two are inlined into vector loops, where f is a constant. So the compiler removes the switch before it makes
+ * vectors. */
 FORCE_INLINE real value_of(enum activation f, real x) {
     switch (f) {
     case ACT_RELU:
-        return x <= 0 ? 0 : x; /* NaN comes through */
+        return x <= 0 ? 0 : x; /* NaN stays NaN */
     case ACT_SIGMOID:
         return real_sigmoid(x);
     case ACT_TANH:
@@ -234,7 +235,7 @@ FORCE_INLINE real slope_of(enum activation f, real x) {
     return 1;
 }
 
-/* In double each element calls libm, so there is nothing to vectorise. */
+/* In double, each element calls libm, so nothing can be vectorised. */
 FORCE_INLINE void value_loop(enum activation f, struct range span, const real *restrict x, real *restrict y) {
 #if !REAL_IS_DOUBLE
 #pragma omp simd
@@ -389,7 +390,7 @@ const struct kernel kernel_mul_cpu = {
     .backward = binary_cpu_backward,
 };
 
-/* Tolerance: an exponential with an error of a few units in the last place, then five roundings. */
+/* Tolerance: an exponential has an error of a few units in the last place; five roundings follow. */
 const struct kernel kernel_silu_mul_cpu = {
     .name = "silu_mul_cpu",
     .op = &op_silu_mul,
@@ -400,9 +401,9 @@ const struct kernel kernel_silu_mul_cpu = {
     .backward = binary_cpu_backward,
 };
 
-/* Tolerance: as for silu_mul. The slope of a sigmoid cancels once, in 1 - s, which has an error of half a unit of 1.
- * GELU multiplies this error by 1.6 x (1 + 0.134 x^2): by 33 at x = 4.9, where s rounds to 1 in float, and by 85 at x =
- * 7, where it does in double. In double the reference itself loses half as much in 1 - tanh^2. */
+/* Tolerance: as for silu_mul. The slope of a sigmoid cancels once, in 1 - s, with an error of half a unit of 1. GELU
+ * multiplies this error by 1.6 x (1 + 0.134 x^2): by 33 at x = 4.9, where s rounds to 1 in float, and by 85 at x = 7,
+ * where it does in double. In double, the reference itself loses half as much in 1 - tanh^2. */
 const struct kernel kernel_activate_cpu = {
     .name = "activate_cpu",
     .op = &op_activate,

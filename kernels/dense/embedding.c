@@ -1,6 +1,6 @@
 /* embedding.c - y[r] = table[ids[r]]: the op and its reference.
  *
- * Adjoint: dtable[v] = sum of dy[r] over the rows r with ids[r] = v; no gradient to the ids. */
+ * Gradient: dtable[v] = sum of dy[r] over the rows r with ids[r] = v. The ids have no gradient. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static void embedding_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* Bytes: every row of y, the ids, and each table row at most once. */
+/* Counts the bytes of every row of y, of the ids, and of each table row at most once. */
 static struct cost embedding_cost(const struct call *c, enum pass pass) {
     double y = (double)tensor_count(c->out[0]), rows = (double)tensor_count(c->in[0]);
     double table = (double)tensor_count(c->in[1]), touched = table < y || pass == PASS_BACKWARD ? table : y;

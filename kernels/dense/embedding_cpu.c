@@ -1,12 +1,13 @@
-/* embedding_cpu.c - y[r] = table[ids[r]]. Forward has rows on threads. Backward has strips of columns on threads: a
- * thread adds all rows in their order, so no two threads write one element and the order of summation is fixed. */
+/* embedding_cpu.c - y[r] = table[ids[r]] on the CPU. In forward, threads have rows. In backward, threads have strips of
+ * columns: each adds all rows in their order, so no two threads write the same element, and the order of summation is
+ * fixed. */
 #include <string.h>
 
 #include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 
-#define STRIP 32 /* columns: two cache lines per row */
+#define STRIP 32 /* columns of a strip: two cache lines per row */
 
 static void embedding_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;

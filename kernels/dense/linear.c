@@ -1,7 +1,7 @@
 /* linear.c - y = x W^T + b: the op and its reference, plain loops that sum in double. The factors of products (x, W and
- * dy) are rounded as the call's precision says.
+ * dy) are rounded to the call's precision.
  *
- * Adjoint: dx = dy W;  dW = dy^T x;  db = column sums of dy. */
+ * Gradients: dx = dy W;  dW = dy^T x;  db = column sums of dy. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/round.h"
@@ -33,7 +33,7 @@ static void linear_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* Backward counts only the products of wanted gradients. */
+/* Backward counts only the products for wanted gradients. */
 static struct cost linear_cost(const struct call *c, enum pass pass) {
     double x = (double)tensor_count(c->in[0]), w = (double)tensor_count(c->in[1]), y = (double)tensor_count(c->out[0]);
     double product = 2 * x * (double)c->in[1]->dims[0], bias = c->in[2] ? y : 0;
@@ -42,7 +42,8 @@ static struct cost linear_cost(const struct call *c, enum pass pass) {
     return (struct cost){product * (dx + dw) + bias, sizeof(real) * (y + (x + w) * (dx + dw))};
 }
 
-/* Variants: with a bias; without a bias; no gradient of x; no gradient of the weights; products in tf32; in bf16. */
+/* Variant 0 has a bias, variant 1 has none. In variant 2 x needs no gradient, in variant 3 the weights need none.
+ * Products are in tf32 in variant 4, in bf16 in variant 5. */
 static bool linear_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 5) return false;
     if (s->variant == 4) g->options.precision = PRECISION_TF32;
@@ -56,13 +57,13 @@ static bool linear_build(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
-/* A matrix with element (i, l) at at[i * row + l * column]; at NULL: all elements are 1. */
+/* A matrix whose element (i, l) is at[i * row + l * column]. If `at` is NULL, all elements are 1. */
 struct strided {
     const real *at;
     int64_t row, column;
 };
 
-/* The largest sum over l < K of |a_il b_lj|, i < M, j < N. */
+/* Returns the largest sum over l < K of |a_il b_lj|, for i < M, j < N. */
 static double largest_sum(int64_t M, int64_t N, int64_t K, struct strided a, struct strided b) {
     double largest = 0;
     for (int64_t i = 0; i < M; i++)

@@ -28,7 +28,7 @@ static void linear_blocks_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, x->rank, x->dims);
 }
 
-/* Backward counts only the products of wanted gradients. */
+/* Backward counts only the products for wanted gradients. */
 static struct cost linear_blocks_cost(const struct call *c, enum pass pass) {
     double x = (double)tensor_count(c->in[0]), w = (double)tensor_count(c->in[1]);
     double product = 2 * x * (double)tensor_cols(c->in[1]);
@@ -37,7 +37,7 @@ static struct cost linear_blocks_cost(const struct call *c, enum pass pass) {
     return (struct cost){product * (dx + dw), sizeof(real) * (x + (x + w) * (dx + dw))};
 }
 
-/* Variants: all gradients; no gradient of x; no gradient of the weights. */
+/* In variant 0 both inputs need gradients, in variant 1 only the weights, in variant 2 only x. */
 static bool linear_blocks_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 2) return false;
     struct tensor *x = input_tokens(g, s, "x", s->blocks * s->m);

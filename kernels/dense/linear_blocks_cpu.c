@@ -1,6 +1,6 @@
-/* linear_blocks_cpu.c - block-diagonal linear map with chunks of rows on threads. The outputs of a block are in vector
- * lanes; a vector has as many neighbouring blocks of 4 (mLSTM's) as fit. Each chunk has a partial sum of the weight's
- * gradient, and these are added in order. The equations are in linear_blocks.c. */
+/* linear_blocks_cpu.c - block-diagonal linear map (linear_blocks.c) on the CPU, with chunks of rows on threads. The
+ * outputs of a block are in vector lanes; if blocks have size 4 (as in mLSTM), a vector has as many neighbouring blocks
+ * as fit. Each chunk has a partial sum of the weight's gradient, and these are added in order. */
 #include <string.h>
 
 #include "kernels/dense/dense.h"
@@ -13,15 +13,16 @@
 
 #define BLOCK             4
 #define IN_BLOCK(lane, j) ((lane) / BLOCK * BLOCK + (j))
-#define OF_BLOCK(v, j)    __builtin_shufflevector(v, v, EACH_LANE(IN_BLOCK, j)) /* number j of its block in each lane */
+/* in each lane, number j of the lane's block */
+#define OF_BLOCK(v, j) __builtin_shufflevector(v, v, EACH_LANE(IN_BLOCK, j))
 
-/* The number of channels in groups; the other channels are computed block by block. */
+/* Returns the number of channels in groups. The other channels are computed block by block. */
 static int64_t grouped_channels(const struct call *c) {
     return tensor_cols(c->in[1]) == BLOCK && LANES % BLOCK == 0 ? tensor_cols(c->in[0]) / LANES * LANES : 0;
 }
 
-/* The grouped index of weight w[c * 4 + i] of input channel c. In grouped order a vector of weights multiplies the
- * input number c % 4 of each block or, if `turned`, the number i. */
+/* Returns the index in grouped order of weight w[c * 4 + i] of input channel c. In grouped order, a vector of weights
+ * multiplies input number c % 4 of each block or, if `turned`, number i. */
 FORCE_INLINE int64_t place(int64_t c, int64_t i, bool turned) {
     int64_t lane = c % LANES, group = (c - lane) * BLOCK;
     return turned ? group + i * LANES + lane : group + c % BLOCK * LANES + lane - c % BLOCK + i;
@@ -32,7 +33,7 @@ static void group_weights(const struct call *c, bool turned, real *to) {
     for (int64_t e = 0; e < grouped_channels(c) * BLOCK; e++) to[place(e / BLOCK, e % BLOCK, turned)] = w[e];
 }
 
-/* One group of a row: sums of weights in grouped order times x. */
+/* Returns one group of a row: sums of weights in grouped order times x. */
 FORCE_INLINE lanes group_product(const real *w, lanes x) {
     lanes sum = lanes_at(w) * OF_BLOCK(x, 0);
     sum = lanes_fma(lanes_at(w + LANES), OF_BLOCK(x, 1), sum);
@@ -40,7 +41,7 @@ FORCE_INLINE lanes group_product(const real *w, lanes x) {
     return lanes_fma(lanes_at(w + 3 * LANES), OF_BLOCK(x, 3), sum);
 }
 
-/* dw, in grouped order, += dy x of one group of a row. */
+/* Adds dy x of one group of a row to dw, which is in grouped order. */
 FORCE_INLINE void group_dw(lanes x, lanes dy, real *dw) {
     lanes_to(dw, lanes_fma(dy, OF_BLOCK(x, 0), lanes_at(dw)));
     lanes_to(dw + LANES, lanes_fma(dy, OF_BLOCK(x, 1), lanes_at(dw + LANES)));
@@ -59,7 +60,7 @@ static void ungroup(int64_t channels, real *dw) {
 
 /* --- block by block ----------------------------------------------------------------------------------------------- */
 
-/* y[i] = sum_j w[j][i] x[j] */
+/* Computes y[i] = sum_j w[j][i] x[j]. */
 FORCE_INLINE void block_product(int64_t m, const real *w, const real *x, real *y) {
 #pragma omp simd
     for (int64_t i = 0; i < m; i++) y[i] = w[i] * x[0];
@@ -68,7 +69,7 @@ FORCE_INLINE void block_product(int64_t m, const real *w, const real *x, real *y
         for (int64_t i = 0; i < m; i++) y[i] = real_fma(w[j * m + i], x[j], y[i]);
 }
 
-/* dx[j] (+)= sum_i w[j][i] dy[i] */
+/* Computes dx[j] (+)= sum_i w[j][i] dy[i]. */
 FORCE_INLINE void block_dx(int64_t m, const real *w, const real *dy, real *dx, bool accumulate) {
     for (int64_t j = 0; j < m; j++) {
         real sum = 0;
@@ -77,7 +78,7 @@ FORCE_INLINE void block_dx(int64_t m, const real *w, const real *dy, real *dx, b
     }
 }
 
-/* dw[j][i] += dy[i] x[j] */
+/* Computes dw[j][i] += dy[i] x[j]. */
 FORCE_INLINE void block_dw(int64_t m, const real *x, const real *dy, real *dw) {
     for (int64_t j = 0; j < m; j++)
 #pragma omp simd
@@ -86,7 +87,7 @@ FORCE_INLINE void block_dw(int64_t m, const real *x, const real *dy, real *dw) {
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
-/* `grouped` has the weights in grouped order. */
+/* Computes the outputs of a chunk of rows. `grouped` has the weights in grouped order. */
 static void forward_rows(const struct call *c, struct range part, const real *grouped) {
     int64_t C = tensor_cols(c->in[0]), m = tensor_cols(c->in[1]), whole = grouped_channels(c);
     const real *w = tensor_real(c->in[1]);
@@ -98,7 +99,7 @@ static void forward_rows(const struct call *c, struct range part, const real *gr
     }
 }
 
-/* Scratch: the weights in grouped order; backward: turned, and the sums for dw of each chunk. */
+/* Scratch. Forward: the weights in grouped order. Backward: the same, turned, and the sums for dw of each chunk. */
 struct arrays {
     real *grouped;
     struct scratch_rows dw;

@@ -1,12 +1,12 @@
-/* linear_blocks_gemm_cpu.c - block-diagonal linear map of large blocks (sLSTM's, RG-LRU's), with chunks of rows on
- * threads and a product of the library for each block of a chunk. Each chunk has a partial sum of the weight's
- * gradient, and these are added in order. The equations are in linear_blocks.c. */
+/* linear_blocks_gemm_cpu.c - block-diagonal linear map (linear_blocks.c) of large blocks, as in sLSTM and RG-LRU, on
+ * the CPU. Threads compute chunks of rows, and each block of a chunk is one product of the library. Each chunk has a
+ * partial sum of the weight's gradient, and these are added in order. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/gemm.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
 
-#define LARGE_BLOCK 16 /* for smaller blocks a call of the library costs more than it saves */
+#define LARGE_BLOCK 16 /* for smaller blocks, a call of the library costs more than it saves */
 
 static bool linear_blocks_gemm_cpu_preferred(const struct call *c) {
     return tensor_cols(c->in[1]) >= LARGE_BLOCK;
@@ -31,7 +31,7 @@ static void linear_blocks_gemm_cpu_forward(const struct call *c, const struct ex
     }
 }
 
-/* Scratch: the sums for dw of all chunks except the first, whose sums go to dw itself. */
+/* Scratch: the sums for dw of all chunks except the first, whose sums go directly to dw. */
 static struct scratch_rows partials_of(const struct call *c, struct scratch *s) {
     return scratch_rows(s, row_chunks(tensor_rows(c->in[0])) - 1, tensor_count(c->in[1]));
 }
@@ -67,7 +67,7 @@ static void linear_blocks_gemm_cpu_backward(const struct call *c, const struct e
         sum_partials(tensor_count(c->in[1]), chunks - 1, partials.at, partials.stride, c->din[1], true);
 }
 
-/* Tolerance: as linear_cpu. */
+/* Tolerance: a sum of K products has an error of about sqrt(K) units of its terms. */
 const struct kernel kernel_linear_blocks_gemm_cpu = {
     .name = "linear_blocks_gemm_cpu",
     .op = &op_linear_blocks,

@@ -1,12 +1,13 @@
-/* linear_cpu.c - y = x W^T + b by the library of products. In bf16 and tf32 the factors are rounded first.
+/* linear_cpu.c - y = x W^T + b (linear.c) on the CPU, by the library of products. In bf16 and tf32 the factors are
+ * rounded first.
  *
  * All three products are cut along the rows (tokens) into at most 8 tiles. A tile of the weight gradient is a partial
- * sum over its tokens, and partial sums are added in order. These sums and the start of each call are a cost that
- * favours large tiles. On one thread of Zen 4 (rows 2048; inputs 64..256; outputs 64..1920; all three products) four
- * tiles of 512 take 1 % longer than a single call in fp32 and 2 % in bf16, tiles of 256 take 2 and 4 %, tiles of 128
- * take 6 and 11 %. Cutting into four by outputs needs no partial sums: the weight gradient gains 6 % in fp32, but loses
- * 9 % of its speed in bf16, and the other two products lose 5 to 26 %. Letting oneDNN reorder the weights once for all
- * tiles gains 1 %. */
+ * sum over its tokens, and partial sums are added in order. These sums, and the start of each call, cost time, so tiles
+ * should be large. On one thread of Zen 4 (rows 2048; inputs 64..256; outputs 64..1920; all three products), compared
+ * with a single call: four tiles of 512 take 1 % longer in fp32 and 2 % in bf16; tiles of 256 take 2 and 4 %; tiles of
+ * 128 take 6 and 11 %. Cutting into four by outputs needs no partial sums: the weight gradient gains 6 % in fp32, but
+ * loses 9 % in bf16, and the other two products lose 5 to 26 %. Letting oneDNN reorder the weights once for all tiles
+ * gains 1 %. */
 #include "kernels/lib/infer.h"
 #include "kernels/lib/gemm.h"
 #include "kernels/dense/dense.h"
@@ -15,9 +16,9 @@
 #include "kernels/lib/scratch.h"
 
 #define MAX_TILES 8
-#define FLOPS_MIN 500000 /* of a product; for fewer, threads cost more than they gain */
+#define FLOPS_MIN 500000 /* least FLOPs of a product; for fewer, threads cost more than they gain */
 
-/* The number of tiles: tiles of 512 rows, or of 256 rows as long as these are at most four. */
+/* Returns the number of tiles: tiles have 512 rows, or 256 rows if there are at most four of these. */
 static int64_t tile_count(int64_t rows) {
     int64_t n = rows / 256 < 4 ? rows / 256 : 4;
     if (rows / 512 > n) n = rows / 512;
@@ -30,7 +31,7 @@ static bool worth_threads(int64_t rows, int64_t I, int64_t O) {
 
 /* --- factors ------------------------------------------------------------------------------------------------------ */
 
-/* x, w and dy as the products read them: unchanged, or rounded in scratch (for linear_bf16_cpu in 16 bits). */
+/* x, w and dy as the products read them: unchanged, or rounded in scratch. (linear_bf16_cpu rounds to 16 bits.) */
 struct factors {
     const void *x, *w, *dy;
 };
@@ -50,7 +51,7 @@ static const void *factor(const struct call *c, struct scratch *s, int64_t n, co
     return to;
 }
 
-/* The factors of a pass; in backward only the factors for wanted gradients. */
+/* Returns the factors of a pass; in backward only the factors for wanted gradients. */
 static struct factors factors_of(const struct call *c, enum pass pass, struct scratch *s) {
     const struct tensor *x = c->in[0], *w = c->in[1], *y = c->out[0];
     bool backward = pass == PASS_BACKWARD;
@@ -65,7 +66,7 @@ static const void *number_at(const struct call *c, const void *base, int64_t i) 
     return (const char *)base + (size_t)i * (in_halves(c) ? sizeof(uint16_t) : sizeof(real));
 }
 
-/* C (+)= op(A) B, with no gaps between rows */
+/* Computes C (+)= op(A) B. The matrices have no gaps between rows. */
 static void product(const struct call *c, bool transpose_a, int64_t M, int64_t N, int64_t K, const void *A,
                     const void *B, bool add_to, real *C) {
     int64_t lda = transpose_a ? M : K;
@@ -75,7 +76,7 @@ static void product(const struct call *c, bool transpose_a, int64_t M, int64_t N
         real_gemm(transpose_a, false, M, N, K, 1, A, lda, B, N, add_to, C, N);
 }
 
-/* C = A B^T + bias in each row */
+/* Computes C = A B^T, and adds the bias to each row. */
 static void product_bias(const struct call *c, int64_t M, int64_t N, int64_t K, const void *A, const void *B,
                          const real *bias, real *C) {
     if (in_halves(c))
@@ -102,7 +103,7 @@ static void linear_cpu_forward(const struct call *c, const struct exec *exec) {
 
 /* --- backward ----------------------------------------------------------------------------------------------------- */
 
-/* Partial sums of the weight's gradient for tiles 1 and up (tile 0 writes to the gradient itself), and of the bias's
+/* Partial sums: of the weight's gradient for tiles 1 and up (tile 0 writes to the gradient itself), and of the bias's
  * gradient for all tiles. */
 struct partials {
     struct scratch_rows dw, db;
@@ -123,7 +124,7 @@ static size_t linear_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* The gradient of the bias sums dy without rounding it, because it is not a product. */
+/* Computes the gradients of a tile. The gradient of the bias sums dy without rounding, because it is not a product. */
 static void backward_tile(const struct call *c, struct factors f, struct range tile, real *dw, bool add_dw, real *db) {
     int64_t I = tensor_cols(c->in[0]), O = c->in[1]->dims[0], rows = tile.end - tile.begin;
     const void *dy = number_at(c, f.dy, tile.begin * O);
@@ -162,8 +163,8 @@ static bool linear_bf16_cpu_preferred(const struct call *c) {
 
 #define TILES "the library takes other tiles for other numbers of rows, and adds the columns of one in another order"
 
-/* Tolerance: a sum of K products, K up to thousands, has an error of about sqrt(K) units of its terms (op->terms), not
- * of the sum: one output of 405 inputs, or a bias summed over 460 rows, may be almost 0. */
+/* Tolerance: a sum of K products, with K up to thousands, has an error of about sqrt(K) units of its terms (op->terms).
+ * The sum itself is no measure, because it may be almost 0. */
 const struct kernel kernel_linear_cpu = {
     .name = "linear_cpu",
     .op = &op_linear,
@@ -176,7 +177,7 @@ const struct kernel kernel_linear_cpu = {
     .backward = linear_cpu_backward,
 };
 
-/* Tolerance: as linear_cpu. The factors are rounded as in the reference, and their products are exact in float. */
+/* Tolerance: as for linear_cpu. The factors are rounded as in the reference, and their products are exact in float. */
 const struct kernel kernel_linear_bf16_cpu = {
     .name = "linear_bf16_cpu",
     .op = &op_linear,

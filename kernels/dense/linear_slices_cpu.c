@@ -1,5 +1,5 @@
-/* linear_slices_cpu.c - linear_slices on the CPU: chunks of rows on threads, whose shares of dw are summed in order.
- * The equations are in linear_slices.c. */
+/* linear_slices_cpu.c - linear_slices (linear_slices.c) on the CPU, with chunks of rows on threads. Each chunk has a
+ * partial sum of dw, and these are added in order. */
 #include <string.h>
 
 #include "kernels/dense/dense.h"
@@ -31,7 +31,7 @@ static size_t linear_slices_cpu_workspace(const struct call *c, enum pass pass) 
     return s.used;
 }
 
-/* dx of the rows of one chunk, and their share of dw. */
+/* Computes dx of the rows of one chunk, and the chunk's sums for dw. */
 static void chunk_gradient(const struct call *c, struct range part, real *dw) {
     int64_t m = tensor_cols(c->in[1]), J = c->in[1]->dims[0];
     const real *x = tensor_real(c->in[0]), *w = tensor_real(c->in[1]), *dy = call_dout(c, 0);

@@ -1,4 +1,4 @@
-/* rows.c - one vector against all rows: bias, scale, repeat_rows; the ops and their references.
+/* rows.c - ops with one vector for all rows: bias, scale, repeat_rows, and their references.
  *
  *   bias         y[r][c] = x[r][c] + b[c]     dx = dy;      db[c] = sum_r dy[r][c]
  *   scale        y[r][c] = x[r][c] * s[c]     dx = dy * s;  ds[c] = sum_r dy[r][c] * x[r][c]
@@ -40,7 +40,7 @@ static void repeat_rows_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, (int64_t[]){a->B, a->T, c->in[0]->dims[0]});
 }
 
-/* Backward, bias reads dy and writes dx; scale reads dy and x and writes dx; repeat_rows reads dy. */
+/* Bytes of backward: bias reads dy and writes dx; scale reads dy and x and writes dx; repeat_rows reads dy. */
 static struct cost vector_cost(const struct call *c, enum pass pass) {
     double y = (double)tensor_count(c->out[0]), v = (double)tensor_count(c->in[c->n_in - 1]);
     if (c->op == &op_repeat_rows) return (struct cost){pass == PASS_FORWARD ? 0 : y, sizeof(real) * (y + v)};
@@ -49,7 +49,7 @@ static struct cost vector_cost(const struct call *c, enum pass pass) {
     return (struct cost){c->op == &op_scale ? 3 * y : y, sizeof(real) * (2 * y + x_read + 2 * v)};
 }
 
-/* Variants: all gradients; no gradient of x; no gradient of the vector. */
+/* In variant 0 both inputs need gradients, in variant 1 only the vector, in variant 2 only x. */
 static bool vector_build(struct graph *g, const struct op_sizes *s, const struct op *op) {
     if (s->variant > 2) return false;
     struct tensor *x = input_tokens(g, s, "x", s->dim), *v = input_vector(g, "v", s->dim);
@@ -127,7 +127,8 @@ static void repeat_rows_ref_forward(const struct call *c, const struct exec *exe
     for (int64_t i = 0; i < rows * C; i++) y[i] = p[i % C];
 }
 
-/* The vector gets the column sums of dy, times x for scale; input 0 of bias and scale gets dy, times s for scale. */
+/* The vector's gradient is the column sums of dy, for scale of dy times x. The gradient of x is dy, for scale dy times
+ * s. */
 static void rows_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t rows = tensor_rows(c->out[0]), C = tensor_cols(c->out[0]);

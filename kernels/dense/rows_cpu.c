@@ -8,7 +8,7 @@
 
 enum row_rule { ROW_ADD, ROW_MUL, ROW_COPY };
 
-/* y[r][c] (+)= x[r][c] + v[c], x[r][c] * v[c], or v[c] */
+/* Computes y[r][c] (+)= x[r][c] + v[c], or x[r][c] * v[c], or v[c]. */
 static void over_rows(enum row_rule rule, int64_t rows, int64_t C, const real *x, const real *v, real *y,
                       bool accumulate) {
     int64_t chunks = row_chunks(rows);

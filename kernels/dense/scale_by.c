@@ -1,5 +1,5 @@
-/* scale_by.c - y = factor * x + offset, both constant: the op, its reference and its CPU twin, spans of elements on
- * threads. */
+/* scale_by.c - y = factor * x + offset with constants: the op, its reference, and its CPU kernel with spans of elements
+ * on threads. */
 #include <math.h>
 
 #include "kernels/dense/dense.h"
@@ -7,7 +7,7 @@
 #include "kernels/lib/sizes.h"
 #include "kernels/lib/parallel.h"
 
-/* Adding -0 changes no number, while adding 0 would turn -0 into 0. */
+/* Adding -0 changes no number. Adding 0 would turn -0 into 0. */
 #define NO_OFFSET (-0.0)
 
 struct tensor *scale_by(struct graph *g, struct tensor *x, double factor) {
@@ -35,7 +35,7 @@ static struct cost scale_by_cost(const struct call *c, enum pass pass) {
     return (struct cost){n, 2 * n * sizeof(real)};
 }
 
-/* Variants: factors, and an offset. */
+/* The variants have different factors, and one has an offset. */
 static bool scale_by_build(struct graph *g, const struct op_sizes *s) {
     static const struct scale_by_attr variants[] = {{5, NO_OFFSET}, {-0.25, NO_OFFSET}, {0, NO_OFFSET}, {2, -1}};
     if (s->variant >= (int64_t)(sizeof variants / sizeof variants[0])) return false;
@@ -79,7 +79,7 @@ const struct kernel kernel_scale_by_ref = {
     .backward = scale_by_backward,
 };
 
-/* y (+)= factor * x + offset. */
+/* Computes y (+)= factor * x + offset. */
 static void scale_spans(int64_t n, real factor, real offset, const real *x, real *y, bool accumulate) {
 #pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
     for (int64_t s = 0; s < span_count(n); s++) {

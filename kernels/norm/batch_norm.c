@@ -1,10 +1,11 @@
-/* batch_norm.c - batch normalisation over the rows in use of a batch: the op and its reference.
+/* batch_norm.c - batch normalisation over the rows of a batch that are in use: the op and its reference.
  *
  *   training:    mu, v = mean and biased variance of x over the N rows in use;  running <- m running + (1 - m) batch
  *   evaluation:  mu, v = the running mean and variance
  *   q = (v + eps)^-1/2   n = (x - mu) q   y = n w + b                       (Ioffe & Szegedy 2015, Alg. 1 and 2)
- * Adjoint, e = dy w, sums over all rows: dw = sum dy n;  db = sum dy;  dx = q (e - in_use / N (sum e + n sum(e n))).
- * If no row is in use, the batch has mean 0 and variance 1, and the running values do not change. */
+ * Gradients, with e = dy w and sums over all rows: dw = sum dy n;  db = sum dy;  dx = q (e - in_use / N (sum e + n
+ * sum(e n))), where in_use is 1 for rows in use, else 0. If no row is in use, the batch has mean 0 and variance 1, and
+ * the running values do not change. */
 #include "kernels/lib/scratch.h"
 #include "kernels/lib/sizes.h"
 #include "kernels/norm/batch_norm.h"
@@ -53,7 +54,8 @@ static struct cost batch_norm_cost(const struct call *c, enum pass pass) {
     return (struct cost){14 * n, sizeof(real) * (3 * n + 4 * D)};
 }
 
-/* Variants: all rows in use; rows up to the lengths; rows by a table `first`. */
+/* Creates inputs. In variant 0 all rows are in use, in variant 1 the rows up to the lengths, in variant 2 rows by a
+ * table `first`. */
 static bool batch_norm_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 2) return false;
     struct tensor *x = input_tokens(g, s, "x", s->dim);
@@ -72,8 +74,8 @@ static bool batch_norm_build(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
-/* Stores mean and variance of the rows in use in mean[D] and variance[D], and returns the number of rows. The sums have
- * more digits than double, because the reference must not round over thousands of rows. */
+/* Computes mean[D] and variance[D] of the rows in use, and returns the number of these rows. The sums have more digits
+ * than double, because the reference must not round over thousands of rows. */
 static int64_t batch_statistics(const struct call *c, double *mean, double *variance) {
     int64_t rows = tensor_rows(c->in[X]), D = tensor_cols(c->in[X]), n = 0;
     const real *x = tensor_real(c->in[X]);
@@ -91,8 +93,8 @@ static int64_t batch_statistics(const struct call *c, double *mean, double *vari
     return n;
 }
 
-/* Magnitudes of the terms of one column: |x| + |mean|, because the difference x - mean rounds like them, times q; and
- * the sums of |dy| and |dy n|. */
+/* Magnitudes of the terms of one column: (|x| + |mean|) q, because the difference x - mean rounds like its two parts;
+ * and the sums of |dy| and |dy n|. */
 struct column_terms {
     double mean, q, dy, dyn;
 };
@@ -113,7 +115,7 @@ static struct column_terms column_terms(const struct call *c, int64_t d, double 
     return k;
 }
 
-/* Largest terms of the gradients of x, weight and bias. */
+/* Returns the largest terms of the gradients of x, weight and bias. */
 static double batch_norm_terms(const struct call *c, enum pass pass, int j) {
     if (pass == PASS_FORWARD || j > BIAS) return 0;
     int64_t rows = tensor_rows(c->in[X]), D = tensor_cols(c->in[X]);
@@ -155,7 +157,7 @@ static void update_running(const struct call *c, const double *mean, const doubl
     }
 }
 
-/* Scratch for each column; only backward has the sums over rows. */
+/* Scratch for each column. Only backward has the sums over rows. */
 struct columns {
     double *mean, *variance, *dy_sum, *dyn_sum;
 };

@@ -1,4 +1,4 @@
-/* batch_norm.h - parts that the twins of batch_norm share. */
+/* batch_norm.h - parts that the kernels of batch_norm share. */
 #ifndef LRNN_KERNELS_NORM_BATCH_NORM_H
 #define LRNN_KERNELS_NORM_BATCH_NORM_H
 
@@ -19,7 +19,7 @@ enum {
     BATCH_NORM_INPUTS
 };
 
-/* True if row r, counted over all sequences, is in use. */
+/* Whether row r, counted over all sequences, is in use. */
 LRNN_INLINE bool batch_norm_in_use(const struct call *c, int64_t r) {
     const struct batch_norm_attr *a = batch_norm_attr(c);
     const struct tensor *lengths = c->in[BATCH_NORM_LENGTHS];

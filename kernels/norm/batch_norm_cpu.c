@@ -1,9 +1,9 @@
-/* batch_norm_cpu.c - batch normalisation, with chunks of rows on threads and columns in vectors. The equations are in
- * batch_norm.c.
+/* batch_norm_cpu.c - batch normalisation (batch_norm.c) on the CPU, with chunks of rows on threads and columns in
+ * vectors.
  *
- * A chunk walks its rows twice: first for its own means, then, while the rows are in L2, for sums about these means.
- * The sums of the chunks are then moved to the common mean mu, in order. With n_k rows in use, mean mu_k, and M_k the
- * sum of squares about it:
+ * A chunk reads its rows twice: first for its own means, then, while the rows are in L2, for sums about these means.
+ * Then the sums of all chunks are moved to the common mean mu, in order. If chunk k has n_k rows in use, mean mu_k, and
+ * sum of squares M_k about mu_k:
  *   M = sum M_k + n_k (mu_k - mu)^2        sum dy (x - mu) = sum_k [ sum dy (x - mu_k) + (mu_k - mu) sum dy ] */
 #include <math.h>
 #include <string.h>
@@ -14,13 +14,13 @@
 
 enum { X = BATCH_NORM_X, WEIGHT, BIAS, MEAN, VARIANCE, LENGTHS };
 
-/* Rows of a chunk's sums, D columns each; forward has the first two. */
+/* The sums of a chunk, with D columns each. Forward has only the first two. */
 enum { SUM_MEAN, SUM_SQUARES, SUM_DY, SUM_DYX, SUM_ROWS };
 
-/* Statistics of all rows: mean, 1/sqrt(var + eps), and in backward sums of dy and of dy n. */
+/* The statistics of all rows: mean, 1/sqrt(var + eps), and in backward the sums of dy and of dy n. */
 enum { ALL_MEAN, ALL_Q, ALL_DY, ALL_DYN, ALL_ROWS };
 
-/* Scratch: the number of rows in use of each chunk, SUM_ROWS sums of each chunk, then the statistics of all rows. */
+/* Scratch: for each chunk the number of rows in use and SUM_ROWS sums, then the statistics of all rows. */
 struct work {
     int64_t chunks, D;
     double *used;
@@ -60,7 +60,7 @@ static void add_gradient(int64_t D, const real *x, const real *mean, const real 
     }
 }
 
-/* Computes the sums of one chunk of rows; dy NULL: only sums of x. Returns the number of rows in use. */
+/* Computes the sums of one chunk of rows, and returns the number of rows in use. dy NULL: only sums of x. */
 static double chunk_statistics(const struct call *c, const struct work *w, int64_t chunk, const real *dy) {
     int64_t D = w->D, used = 0;
     struct range part = part_at(tensor_rows(c->in[X]), w->chunks, chunk);
@@ -82,8 +82,8 @@ static double chunk_statistics(const struct call *c, const struct work *w, int64
     return (double)used;
 }
 
-/* Computes the statistics of all rows from the chunks' statistics; the biased variance is stored in the place of q.
- * Returns the number of rows in use. */
+/* Computes the statistics of all rows from those of the chunks, with the biased variance in the place of q. Returns the
+ * number of rows in use. */
 static double gather_statistics(struct work w) {
     double used = 0;
     for (int64_t k = 0; k < w.chunks; k++) used += w.used[k];
@@ -114,7 +114,7 @@ static void gather_gradient(struct work w) {
     }
 }
 
-/* Computes the statistics of the batch; returns the number of rows in use. */
+/* Computes the statistics of the batch, and returns the number of rows in use. */
 static double batch_statistics(const struct call *c, struct work w, const real *dy) {
     int64_t rows = tensor_rows(c->in[X]);
 #pragma omp parallel for schedule(static) if (rows * w.D > PARALLEL_MIN)
@@ -196,8 +196,8 @@ static void batch_norm_cpu_backward(const struct call *c, const struct exec *exe
     }
 }
 
-/* Tolerance: sums over a chunk's rows are in working precision, with errors of about the square root of their number;
- * x - mu loses as many digits as mu is larger than the spread, and sum(e n) cancels against e. */
+/* Tolerance: sums over a chunk's rows are in working precision, with errors of about the square root of their number. x
+ * - mu loses digits if mu is larger than the spread, and sum(e n) cancels against e. */
 const struct kernel kernel_batch_norm_cpu = {
     .name = "batch_norm_cpu",
     .op = &op_batch_norm,

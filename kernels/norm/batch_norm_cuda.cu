@@ -1,18 +1,20 @@
-/* batch_norm_cuda.cu - batch_norm on CUDA: a block per chunk of rows and a strip of columns for the statistics and for
- * the two sums of the gradient, all in double as the reference's; then a value per thread. Equations: batch_norm.c.
+/* batch_norm_cuda.cu - batch_norm on CUDA. For the statistics, and for the two sums of the gradient, a thread block has
+ * a chunk of rows and a strip of columns; all sums are in double, as in the reference. The other kernels have one value
+ * per thread. Equations: batch_norm.c.
  *
- * A chunk has its own mean, and then squares about that; the strip's last block moves the chunks' squares to the mean
- * of all, as batch_norm_cpu.c does. So rows are read twice, the second time out of a cache, and nothing cancels. */
+ * A chunk computes its own mean, then squares about this mean. The last thread block of a strip moves the squares of
+ * all chunks to the common mean, as in batch_norm_cpu.c. So rows are read twice, the second time from a cache, and
+ * nothing cancels. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"
 #include "kernels/norm/batch_norm.h"
 
 namespace {
 
-/* x (B,T,D). */
+/* x is (B,T,D). */
 struct batch {
     int64_t rows, T, D;
-    const int32_t *lengths, *first; /* or NULL */
+    const int32_t *lengths, *first; /* may be NULL */
     double eps;
 
     __device__ bool in_use(int64_t r) const {
@@ -22,18 +24,18 @@ struct batch {
     }
 };
 
-/* Rows in use, and the sum of their values. */
+/* The number of rows in use, and the sum of their values. */
 typedef numbers<double, 2> tally;
 
 __device__ __forceinline__ double mean_of(const tally &t) {
     return t.v[1] / (t.v[0] > 0 ? t.v[0] : 1);
 }
 
-/* Sums of dy and of dy (x - mean). */
+/* The sums of dy and of dy (x - mean). */
 typedef numbers<double, 2> flows;
 
-/* For each column: its mean, (variance + eps)^-1/2, and the number of rows in use; in backward the sums of dy and of dy
- * n; of each chunk and column what the last block gathers. */
+/* For each column: its mean, (variance + eps)^-1/2, and the number of rows in use; in backward also the sums of dy and
+ * of dy n. For each chunk and column: the sums that the last thread block gathers. */
 struct columns {
     double *mean, *q, *count, *dy_sum, *dyn_sum;
     tally *tallies;
@@ -67,7 +69,8 @@ struct batch batch_of(const struct call *c) {
             batch_norm_attr(c)->eps};
 }
 
-/* Values are read whether or not they are in use, so that the next rows' values need not wait for the lengths. */
+/* Terms of a tally. All values are read, also those that are not in use, so that reading need not wait for the
+ * lengths. */
 struct tally_term {
     struct batch b;
     const real *x;
@@ -88,7 +91,7 @@ struct square_term {
     }
 };
 
-/* Squares about the mean of all, from those about a chunk's own. */
+/* Moves a chunk's squares about its own mean to the mean of all rows. */
 struct moved_square_term {
     const tally *tallies;
     const double *squares;
@@ -110,7 +113,7 @@ struct flow_term {
     }
 };
 
-/* dweight, dbias NULL: not wanted. */
+/* Computes the gradients of a column. dweight, dbias NULL: not wanted. */
 struct flow_out {
     struct columns k;
     real *dweight, *dbias;
@@ -151,7 +154,7 @@ struct batch_dx {
     }
 };
 
-/* Running statistics, which take up the batch's; mean NULL: none. */
+/* The running statistics, which the batch's statistics change; mean NULL: there are none. */
 struct running {
     real *mean, *variance;
     double momentum;
@@ -164,13 +167,13 @@ struct running {
 
 } // namespace
 
-/* A tally of the column's rows, in all its threads. */
+/* Returns the tally of the column's rows in all its threads. */
 template <class Term>
 static __device__ tally column_tally(const struct column_cut &cut, int64_t begin, int64_t end, int64_t column,
                                      const Term &term, tally *shared) {
     rows_sum(cut, begin, end, column, term, shared);
     tally t = shared[(int)threadIdx.x % cut.width];
-    __syncthreads(); /* before it is written again */
+    __syncthreads(); /* all threads must have read it before it is written again */
     return t;
 }
 
@@ -208,7 +211,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     k.q[d] = 1 / sqrt((double)run_variance[d] + b.eps);
 }
 
-/* Rows are divided as numbers of 32 bits. */
+/* Rows are divided as 32-bit numbers. */
 static bool batch_norm_cuda_applicable(const struct call *c, const char **why) {
     bool fits = tensor_rows(c->in[BATCH_NORM_X]) <= UINT32_MAX;
     if (!fits) *why = "rows go up to 4294967295";
@@ -260,7 +263,7 @@ static void batch_norm_cuda_backward(const struct call *c, const struct exec *x)
                             call_accumulates(c, BATCH_NORM_X)});
 }
 
-/* Tolerance: sums in double in another order than the reference's; x - mean cancels. */
+/* Tolerance: sums are in double, but in another order than in the reference; x - mean cancels. */
 const struct kernel kernel_batch_norm_cuda = {
     .name = "batch_norm_cuda",
     .op = &op_batch_norm,

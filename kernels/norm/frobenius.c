@@ -1,6 +1,6 @@
-/* frobenius.c - y = sqrt(sum x^2 + sum z^2) of whole tensors: the op and its reference, which adds up in more than
- * double. A loss term on parameters (SLiCE's, Benjamin-Walker/structured-linear-cdes, train.py). Its gradient is
- * x / y, and 0 where y is 0. */
+/* frobenius.c - y = sqrt(sum x^2 + sum z^2) of whole tensors: the op and its reference, which sums in more than double.
+ * It is a loss term on parameters (SLiCE; Benjamin-Walker/structured-linear-cdes, train.py). The gradient is x / y, and
+ * 0 where y is 0. */
 #include <math.h>
 
 #include "kernels/lib/infer.h"
@@ -24,7 +24,7 @@ static struct cost frobenius_cost(const struct call *c, enum pass pass) {
     return pass == PASS_FORWARD ? (struct cost){2 * n, n * sizeof(real)} : (struct cost){n, 2 * n * sizeof(real)};
 }
 
-/* Variants: one tensor; two. */
+/* In variant 0 there is one tensor, in variant 1 two. */
 static bool frobenius_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     struct tensor *x = input_matrix(g, "x", op_sizes_out(s), s->dim);
@@ -46,7 +46,7 @@ const struct op op_frobenius = {
 
 static void frobenius_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    long double sum = 0; /* more precise than the kernels that it is compared with, in both builds */
+    long double sum = 0; /* more precise than the kernels that are compared with it, in float and in double */
     for (int k = 0; k < 2; k++)
         for (int64_t i = 0; c->in[k] && i < tensor_count(c->in[k]); i++)
             sum += (long double)tensor_real(c->in[k])[i] * tensor_real(c->in[k])[i];

@@ -1,5 +1,5 @@
-/* frobenius_cpu.c - the norm of whole tensors, with spans on threads; the sums of spans are added in double, in order.
- * The equation is in frobenius.c. */
+/* frobenius_cpu.c - the norm of whole tensors (frobenius.c) on the CPU. Threads compute spans of elements, and the sums
+ * of the spans are added in double, in order. */
 #include <math.h>
 
 #include "kernels/norm/norm.h"
@@ -16,7 +16,7 @@ static size_t frobenius_cpu_workspace(const struct call *c, enum pass pass) {
     return scratch_single(c, (size_t)spans * sizeof(double));
 }
 
-/* sums[s] of each span s of t. */
+/* Computes sums[s] of each span s of t. */
 static void squares(const struct tensor *t, double *sums) {
     int64_t n = tensor_count(t);
     const real *x = tensor_real(t);
@@ -40,7 +40,7 @@ static void frobenius_cpu_forward(const struct call *c, const struct exec *exec)
     tensor_real(c->out[0])[0] = (real)sqrt(total);
 }
 
-/* dx (+)= factor x */
+/* Computes dx (+)= factor x. */
 static void scaled(const struct tensor *t, real factor, real *dx, bool accumulate) {
     int64_t n = tensor_count(t);
     const real *x = tensor_real(t);
@@ -60,7 +60,7 @@ static void frobenius_cpu_backward(const struct call *c, const struct exec *exec
 }
 
 /* Tolerance: a span of 8192 squares, all positive, is summed in double, with an error of about sqrt(8192) / 2 = 45
- * units of the sum; the root halves it. In float this is invisible; only the last rounding remains. */
+ * units of the sum. The root halves it. In float this is invisible, and only the last rounding remains. */
 const struct kernel kernel_frobenius_cpu = {
     .name = "frobenius_cpu",
     .op = &op_frobenius,

@@ -1,7 +1,7 @@
-/* l2norm.c - rows of Euclidean length (almost) 1: the op and its reference.
+/* l2norm.c - gives rows a Euclidean length of (almost) 1: the op and its reference.
  *
  *   q = (sum x^2 + eps)^-1/2     y = q x     dx = q (dy - y (y . dy))
- * q and k of DeltaNet, one row per head (fla-org/flash-linear-attention, layers/delta_net.py). */
+ * DeltaNet uses it for q and k, with one row per head (fla-org/flash-linear-attention, layers/delta_net.py). */
 #include <math.h>
 
 #include "kernels/lib/infer.h"
@@ -28,7 +28,7 @@ static struct cost l2norm_cost(const struct call *c, enum pass pass) {
     return (struct cost){9 * n, sizeof(real) * 3 * n};
 }
 
-/* Variants: a small and a large eps. */
+/* Variant 0 has a small eps, variant 1 a large one. */
 static bool l2norm_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     l2norm(g, input_tokens(g, s, "x", s->dim), s->variant ? 0.1 : 1e-6);

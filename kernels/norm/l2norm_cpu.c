@@ -1,4 +1,4 @@
-/* l2norm_cpu.c - l2norm, with chunks of rows on threads and the columns of a row in vectors. */
+/* l2norm_cpu.c - l2norm (l2norm.c) on the CPU, with chunks of rows on threads and the columns of a row in vectors. */
 #include "core/real_math.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
@@ -52,7 +52,7 @@ static void l2norm_cpu_backward(const struct call *c, const struct exec *exec) {
     }
 }
 
-/* Tolerance: sums over the columns are in working precision, and dy cancels against its part along y. */
+/* Tolerance: sums over the columns are in working precision, and the part of dy along y cancels. */
 const struct kernel kernel_l2norm_cpu = {
     .name = "l2norm_cpu",
     .op = &op_l2norm,

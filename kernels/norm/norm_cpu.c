@@ -1,6 +1,6 @@
-/* norm_cpu.c - RMSNorm and LayerNorm, also of a residual sum, with chunks of rows on threads and the columns of a row
- * in vectors. Each chunk has partial sums of the parameters' gradients, which are added in order. The equations are in
- * norm.c. */
+/* norm_cpu.c - RMSNorm and LayerNorm, also of a residual sum (norm.c), on the CPU, with chunks of rows on threads and
+ * the columns of a row in vectors. Each chunk has partial sums of the parameters' gradients, which are added in
+ * order. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -30,7 +30,7 @@ static struct statistics row_statistics(int64_t D, const real *x, bool layer, re
     return s;
 }
 
-/* The row r that is normed. For add_norm it is summed here first, and stays in the cache for the norm. */
+/* Returns row r to be normalised. For add_norm it first computes the row's sum, which then is in the cache. */
 static const real *forward_row(const struct call *c, int64_t r) {
     int64_t D = tensor_cols(c->in[0]);
     if (!c->in[3]) return tensor_real(c->in[0]) + r * D;
@@ -65,7 +65,7 @@ static void norm_cpu_forward(const struct call *c, const struct exec *exec) {
     }
 }
 
-/* dx of one row, added to `before` (which may be dx) unless `before` is NULL; rmsnorm has no mean_e. */
+/* Computes dx of one row, and adds it to `before` (which may be dx) unless `before` is NULL. rmsnorm has no mean_e. */
 static void row_dx(int64_t D, const real *x, const real *w, const real *dy, struct statistics s, bool layer,
                    const real *before, real *dx) {
     real mean_e = 0, mean_en = 0;
@@ -84,7 +84,7 @@ static void row_dx(int64_t D, const real *x, const real *w, const real *dy, stru
     }
 }
 
-/* Writes row r of the gradient of a summand. */
+/* Writes row r of the gradient of x or of the branch. */
 static void put_row(const struct call *c, int j, int64_t r, const real *d) {
     int64_t D = tensor_cols(c->in[0]);
     if (!c->din[j]) return;
@@ -94,7 +94,7 @@ static void put_row(const struct call *c, int j, int64_t r, const real *d) {
     for (int64_t i = 0; i < D; i++) put(&to[i], accumulate, d[i]);
 }
 
-/* Writes row r of the gradient of x, or of both summands; d is scratch for D numbers. */
+/* Writes row r of the gradient of x and, for add_norm, of the branch. d is scratch for D numbers. */
 static void summand_rows(const struct call *c, int64_t r, const real *x, const real *dy, struct statistics s, real *d) {
     int64_t D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);
@@ -109,7 +109,7 @@ static void summand_rows(const struct call *c, int64_t r, const real *x, const r
     }
 }
 
-/* Arrays of each chunk of rows: its sums dw and, with a bias, db; and for add_norm d, the gradient of one row of the
+/* Arrays of each chunk of rows: the sums dw and, with a bias, db; for add_norm also d, the gradient of one row of the
  * sum. */
 struct partials {
     struct scratch_rows dw, db, d;
@@ -129,7 +129,7 @@ static size_t norm_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* One chunk of rows: the gradients of x and the branch, and the chunk's sums of dy n in dw. */
+/* Computes for one chunk of rows the gradients of x and the branch, and the chunk's sums of dy n in dw. */
 static void backward_chunk(const struct call *c, struct range part, real *dw, real *d) {
     const struct norm_attr *attr = norm_attr(c);
     int64_t D = tensor_cols(c->in[0]);
@@ -183,7 +183,7 @@ const struct kernel kernel_layernorm_cpu = {
     .backward = norm_cpu_backward,
 };
 
-/* Tolerance: as for the norms; the sum is bit-equal. */
+/* Tolerance: as for the norms. The sum is bit-equal. */
 const struct kernel kernel_add_norm_cpu = {
     .name = "add_norm_cpu",
     .op = &op_add_norm,

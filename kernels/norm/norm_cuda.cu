@@ -1,16 +1,16 @@
-/* norm_cuda.cu - RMSNorm and LayerNorm on CUDA, of a residual sum as well: a warp per row, the statistics again in the
- * backward pass. That pass is one launch: a block adds the terms of the parameters' gradients over its own rows, which
- * it has just read, the last block of a group adds the group's sums, and the last group adds all. The equations are in
- * norm.c. */
+/* norm_cuda.cu - RMSNorm and LayerNorm, also of a residual sum (norm.c), on CUDA, with one warp per row. Backward
+ * computes the statistics again, and is a single launch. A thread block adds the terms of the parameters' gradients
+ * over its own rows, which it has just read. The last block of a group of blocks adds the sums of the group, and the
+ * last group adds the sums of all groups. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/round.h"
 #include "kernels/norm/norm.h"
 
 #include "core/real_math.h"
 
-#define BLOCK_ROWS  (CUDA_THREADS / WARP) /* at a time */
-#define BLOCKS_MOST 512                   /* of the backward pass */
-#define GROUP       16                    /* blocks whose sums are added before those of all groups are */
+#define BLOCK_ROWS  (CUDA_THREADS / WARP) /* rows that a thread block computes at the same time */
+#define BLOCKS_MOST 512                   /* most thread blocks of backward */
+#define GROUP       16                    /* number of thread blocks whose sums are added first */
 
 namespace {
 
@@ -18,27 +18,27 @@ struct statistics {
     real mean, q;
 };
 
-/* Destinations of the gradient of the normed value: x, and for a sum also the branch, with the sum's own added. NULL:
- * there is none, or it is not wanted. */
+/* Where the gradient of the normalised value is written: x and, for add_norm, the branch. `ds` is added to it. NULL:
+ * there is no such gradient, or it is not wanted. */
 struct summands {
     const real *ds;
     real *dx, *dbranch;
     bool add_x, add_branch;
-    enum precision x_in, branch_in; /* precision that they are stored in */
+    enum precision x_in, branch_in; /* precisions in which dx and dbranch are stored */
 };
 
-/* Destinations of the parameters' gradients, dw = sum dy n and db = sum dy over the rows; NULL: there is none, or it is
- * not wanted. partial: D sums of dw, and of LayerNorm D of db, a block, and then as many a group. */
+/* Where the gradients dw = sum dy n and db = sum dy over the rows are written; NULL: there is none, or it is not
+ * wanted. partial: for each thread block D sums of dw and, in LayerNorm, D of db; then as many for each group. */
 struct parameter_sums {
     real *dw, *db;
     bool add_w, add_b;
     real *partial;
-    unsigned *counters; /* one a group, and one of all groups */
+    unsigned *counters; /* one for each group, and one for all groups */
 };
 
 } // namespace
 
-/* Cut of the rows by their number alone: a block has `each` of them. */
+/* How rows are divided, which depends only on their number: a thread block has `each` rows. */
 struct norm_cut {
     int64_t each;
     unsigned blocks, groups;
@@ -56,7 +56,8 @@ template <int W> __device__ __forceinline__ lanes<W> rounded_lanes(enum precisio
     return x;
 }
 
-/* Statistics of a row of D columns, W at a time, in every lane of the warp; mean 0 for rmsnorm. */
+/* Returns the statistics of a row of D columns, in every lane of the warp. It reads W columns at a time. The mean is 0
+ * for rmsnorm. */
 template <bool LAYER, int W>
 __device__ __forceinline__ struct statistics row_statistics(int64_t D, const real *x, real eps, int lane) {
     struct statistics s = {0, 0};
@@ -76,7 +77,8 @@ __device__ __forceinline__ struct statistics row_statistics(int64_t D, const rea
     return s;
 }
 
-/* y = norm(x); or with a branch y = norm(sum), sum = x + branch, of which each lane reads what it has stored itself. */
+/* Computes y = norm(x), or with a branch sum = x + branch, y = norm(sum). Each lane reads only sums that it stored
+ * itself. */
 template <bool LAYER, int W>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     norm_forward_kernel(int64_t rows, int64_t D, real eps, const real *x, const real *branch, const real *w,
@@ -111,7 +113,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     }
 }
 
-/* Statistics of row r; writes the gradients of its summands. */
+/* Writes the gradients of x and branch in row r, and returns the row's statistics. */
 template <bool LAYER, int W>
 static __device__ __forceinline__ struct statistics row_gradients(int64_t r, int64_t D, real eps, const real *x,
                                                                   const real *w, const real *dy,
@@ -145,7 +147,7 @@ static __device__ __forceinline__ struct statistics row_gradients(int64_t r, int
     return s;
 }
 
-/* Sum of column i over n rows of C values, which other blocks of the launch have stored. */
+/* Returns the sum of column i over n rows of C values, which other thread blocks of the launch have stored. */
 static __device__ __forceinline__ real sum_of_rows(unsigned n, int64_t C, const real *rows, int64_t i) {
     real sum = 0;
 #pragma unroll 4
@@ -153,7 +155,8 @@ static __device__ __forceinline__ real sum_of_rows(unsigned n, int64_t C, const 
     return sum;
 }
 
-/* A block's rows, BLOCK_ROWS at a time, one a warp; then a thread has columns, its own in all of the block's sums. */
+/* Computes BLOCK_ROWS rows of a thread block at a time, one per warp. Then each thread adds the sums of its own
+ * columns. */
 template <bool LAYER, int W>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     norm_backward_kernel(int64_t rows, int64_t D, real eps, struct norm_cut cut, const real *x, const real *w,
@@ -162,7 +165,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     __shared__ struct statistics of_row[BLOCK_ROWS];
     int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     int64_t begin = blockIdx.x * cut.each, end = begin + cut.each < rows ? begin + cut.each : rows;
-    const int64_t C = LAYER ? 2 * D : D; /* sums of a block */
+    const int64_t C = LAYER ? 2 * D : D; /* number of sums of a thread block */
     bool wanted = sums.dw || sums.db;
     real *own = sums.partial + blockIdx.x * C;
     for (int64_t first = begin; first < end; first += BLOCK_ROWS) {
@@ -170,7 +173,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
         struct statistics s = {0, 0};
         if (warp < n) s = row_gradients<LAYER, W>(first + warp, D, eps, x, w, dy, to, lane);
         if (!wanted) continue;
-        __syncthreads(); /* the statistics of the rows before have been read */
+        __syncthreads(); /* all threads have read the statistics of the earlier rows */
         if (lane == 0) of_row[warp] = s;
         __syncthreads();
         for (int64_t i = threadIdx.x; i < D; i += CUDA_THREADS) {
@@ -207,7 +210,7 @@ template <bool LAYER, int W> static void launch_forward(const struct call *c, co
            c->in[3] ? tensor_real(c->out[1]) : nullptr, tensor_real(c->out[0]), out_precision(c, 0));
 }
 
-/* Rows of a multiple of 4 columns begin where 4 values can be moved at once. */
+/* If the number of columns is a multiple of 4, all rows begin where 4 values can be moved at once. */
 static void norm_cuda_forward(const struct call *c, const struct exec *x) {
     bool fours = tensor_cols(c->in[0]) % 4 == 0;
     if (c->in[2])
@@ -246,8 +249,8 @@ static void norm_cuda_backward(const struct call *c, const struct exec *x) {
         fours ? launch_backward<false, 4>(c, x) : launch_backward<false, 1>(c, x);
 }
 
-/* Tolerance: sums over the D columns and R rows in working precision err by about sqrt(D) and sqrt(R) units, and the
- * two means of dx cancel against e. */
+/* Tolerance: sums over D columns and R rows are in working precision, with errors of about sqrt(D) and sqrt(R) units,
+ * and the two means of dx cancel against e. */
 const struct kernel kernel_rmsnorm_cuda = {
     .name = "rmsnorm_cuda",
     .op = &op_rmsnorm,
@@ -276,7 +279,7 @@ const struct kernel kernel_layernorm_cuda = {
     .backward = norm_cuda_backward,
 };
 
-/* Tolerance: as the norms; the sum is the same bits. */
+/* Tolerance: as for the norms. The sum is bit-equal. */
 const struct kernel kernel_add_norm_cuda = {
     .name = "add_norm_cuda",
     .op = &op_add_norm,

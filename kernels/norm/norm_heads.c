@@ -1,9 +1,9 @@
-/* norm_heads.c - RMSNorm and LayerNorm of each single head, with a weight per head: the ops and their references.
+/* norm_heads.c - RMSNorm and LayerNorm of each head, with a weight per head: the ops and their references.
  *
  *   rmsnorm_heads     q = (mean_c x[h][c]^2 + eps)^-1/2,   n = x q,   y = n w        (pLSTM, App. E.1)
  *   layernorm_heads   q = (var_c x[h][c] + eps)^-1/2,   n = (x - mean_c x) q,   y = n (1 + w)
- * Adjoint, e = dy w or dy (1 + w): dx = q (e - n mean(e n)), for layernorm_heads q (e - mean(e) - n mean(e n));
- * dw[h][c] = sum over rows of dy n. */
+ * Gradients: with e = dy w, rmsnorm_heads has dx = q (e - n mean(e n)); with e = dy (1 + w), layernorm_heads has dx = q
+ * (e - mean(e) - n mean(e n)); in both, dw[h][c] = sum over rows of dy n. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -42,7 +42,7 @@ static struct cost norm_heads_cost(const struct call *c, enum pass pass) {
     return (struct cost){12 * n, sizeof(real) * (3 * n + 2 * w)};
 }
 
-/* n = (x - mean) q of a head; its weight is added to `one`. */
+/* n = (x - mean) q of a head. The weight is added to `one`, which is 0 or 1. */
 struct ref_statistics {
     double mean, q, one;
 };
@@ -57,7 +57,7 @@ static struct ref_statistics ref_statistics_of(const struct call *c, const real 
     return (struct ref_statistics){mean, q, layer};
 }
 
-/* Terms of dw: sums over the rows. */
+/* Returns the largest terms of dw, which are sums over the rows. */
 static double weight_terms(const struct call *c) {
     int64_t rows = tensor_rows(c->in[0]), H = c->in[1]->dims[0], width = c->in[1]->dims[1];
     double most = 0;
@@ -73,8 +73,8 @@ static double weight_terms(const struct call *c) {
     return most;
 }
 
-/* n = (x - mean) q rounds like x and mean, so their magnitudes are added. In layernorm_heads dx is 0 if a head has one
- * column, and 0 except for a small part due to eps if it has two. */
+/* Returns the largest terms. n = (x - mean) q rounds like x and mean, so their magnitudes are added. In
+ * layernorm_heads, dx is 0 if a head has one column; if it has two, it is 0 except for a small part due to eps. */
 static double norm_heads_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), H = c->in[1]->dims[0], width = c->in[1]->dims[1];
     double most = 0;
@@ -96,7 +96,7 @@ static double norm_heads_terms(const struct call *c, enum pass pass, int j) {
     return most;
 }
 
-/* Variants: a small eps; a large eps; no gradient of the weights. */
+/* Variant 0 has a small eps, variant 1 a large one. In variant 2 the weights need no gradient. */
 static bool norm_heads_build(struct graph *g, const struct op_sizes *s, bool layer) {
     if (s->variant > 2) return false;
     struct tensor *x = input_tokens(g, s, "x", s->heads * s->dv), *w = input_matrix(g, "w", s->heads, s->dv);

@@ -1,6 +1,6 @@
-/* norm_heads_cpu.c - RMSNorm and LayerNorm of each head, with chunks of rows on threads and the columns of a head in
- * vectors. Each chunk has a partial sum of the weight's gradient, and these are added in order. The equations are in
- * norm_heads.c. */
+/* norm_heads_cpu.c - RMSNorm and LayerNorm of each head (norm_heads.c) on the CPU, with chunks of rows on threads and
+ * the columns of a head in vectors. Each chunk has a partial sum of the weight's gradient, and these are added in
+ * order. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -9,7 +9,7 @@
 #include "kernels/lib/scratch.h"
 #include "kernels/norm/norm.h"
 
-/* n = (x - mean) q; the weight is added to `one`. rmsnorm_heads: mean = one = 0, which changes no number. */
+/* n = (x - mean) q. The weight is added to `one`. In rmsnorm_heads mean = one = 0, which changes no number. */
 struct head_statistics {
     real mean, q, one;
 };
@@ -46,7 +46,7 @@ static void norm_heads_cpu_forward(const struct call *c, const struct exec *exec
     }
 }
 
-/* dx of one head. */
+/* Computes dx of one head. */
 static void head_dx(int64_t width, struct head_statistics s, const real *x, const real *w, const real *dy, real *dx,
                     bool accumulate) {
     real mean_e = 0, mean_en = 0;
@@ -69,7 +69,7 @@ static size_t norm_heads_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* One chunk of rows: dx, and the chunk's sums of dy n in dw. */
+/* Computes for one chunk of rows dx, and the chunk's sums of dy n in dw. */
 static void backward_chunk(const struct call *c, struct range part, real *dw) {
     real eps = (real)norm_attr(c)->eps;
     bool layer = c->op == &op_layernorm_heads;
@@ -96,8 +96,8 @@ static void norm_heads_cpu_backward(const struct call *c, const struct exec *exe
     if (c->din[1]) sum_partials(n, chunks, dw.at, dw.stride, c->din[1], call_accumulates(c, 1));
 }
 
-/* Tolerance: as rmsnorm_cpu. Sums over columns and rows are in working precision, with errors of about the square root
- * of their number, and the means of dx cancel against e. */
+/* Tolerance: sums over columns and rows are in working precision, with errors of about the square root of their number,
+ * and the means of dx cancel against e. */
 const struct kernel kernel_rmsnorm_heads_cpu = {
     .name = "rmsnorm_heads_cpu",
     .op = &op_rmsnorm_heads,

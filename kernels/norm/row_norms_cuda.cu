@@ -1,6 +1,6 @@
-/* row_norms_cuda.cu - l2norm, softmax, RMSNorm and LayerNorm of each head, on CUDA: a warp per row (of one head), the
- * statistics again in the backward pass; a head's weight gradient as column sums over the tokens. frobenius: one
- * block. Equations: l2norm.c, softmax.c, norm_heads.c, frobenius.c. */
+/* row_norms_cuda.cu - l2norm, softmax, and RMSNorm and LayerNorm of each head, on CUDA. A warp computes a row (of one
+ * head), and backward computes its statistics again. The gradient of a head's weight is a column sum over the tokens.
+ * frobenius has a single thread block. Equations: l2norm.c, softmax.c, norm_heads.c, frobenius.c. */
 #include "core/real_math.h"
 #include "kernels/lib/cuda.cuh"
 #include "kernels/norm/norm.h"
@@ -114,8 +114,8 @@ struct statistics {
     real mean, q;
 };
 
-/* Terms of dw: dy n, a row being a token of all heads. Columns are divided in 32 bits, which takes no registers for the
- * call that 64 bits are. */
+/* The term of dw: dy n. A row is a token of all heads. Columns are divided as 32-bit numbers, because a division of 64
+ * bits is a call that needs registers. */
 struct head_weight_term {
     const real *x, *dy;
     const struct statistics *s;
@@ -141,7 +141,7 @@ static __device__ struct statistics head_statistics(int64_t D, const real *x, re
     return s;
 }
 
-/* The weight counts from 1 in layernorm_heads. */
+/* In layernorm_heads, 1 is added to the weight. */
 template <bool LAYER>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     heads_forward_kernel(int64_t rows, int64_t H, int64_t D, real eps, const real *x, const real *w, real *y) {
@@ -248,7 +248,7 @@ static void frobenius_cuda_backward(const struct call *c, const struct exec *x) 
                                           call_accumulates(c, k)});
 }
 
-/* Tolerance: sums over the columns in working precision, and dy cancels against its part along y. */
+/* Tolerance: sums over the columns are in working precision, and the part of dy along y cancels. */
 const struct kernel kernel_l2norm_cuda = {
     .name = "l2norm_cuda",
     .op = &op_l2norm,
@@ -259,7 +259,7 @@ const struct kernel kernel_l2norm_cuda = {
     .backward = l2norm_cuda_backward,
 };
 
-/* Tolerance: as softmax_cpu. */
+/* Tolerance: exponentials and sums over the columns are in working precision, and dy cancels against its mean. */
 const struct kernel kernel_softmax_cuda = {
     .name = "softmax_cuda",
     .op = &op_softmax,
@@ -270,7 +270,7 @@ const struct kernel kernel_softmax_cuda = {
     .backward = softmax_cuda_backward,
 };
 
-/* Tolerance: as norm_cuda.cu. */
+/* Tolerance: sums are in working precision, and the means of dx cancel against e. */
 const struct kernel kernel_rmsnorm_heads_cuda = {
     .name = "rmsnorm_heads_cuda",
     .op = &op_rmsnorm_heads,
@@ -293,7 +293,7 @@ const struct kernel kernel_layernorm_heads_cuda = {
     .backward = heads_cuda_backward<true>,
 };
 
-/* Tolerance: sums in double, as the CPU's. */
+/* Tolerance: sums are in double, as on the CPU. */
 const struct kernel kernel_frobenius_cuda = {
     .name = "frobenius_cuda",
     .op = &op_frobenius,

@@ -1,4 +1,4 @@
-/* softmax.c - rows of shares that add up to 1: the op and its reference.
+/* softmax.c - turns each row into numbers that are positive and sum to 1: the op and its reference.
  *
  *   y_i = exp(x_i) / sum_j exp(x_j)     dx_i = y_i (dy_i - sum_j y_j dy_j) */
 #include <math.h>
@@ -15,7 +15,7 @@ static void softmax_infer(struct graph *g, struct call *c) {
     if (infer_present(g, c, 1)) graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
 }
 
-/* An exponential counts 10. */
+/* An exponential counts 10 FLOPs. */
 static struct cost softmax_cost(const struct call *c, enum pass pass) {
     double n = (double)tensor_count(c->in[0]);
     if (pass == PASS_FORWARD) return (struct cost){13 * n, sizeof(real) * 2 * n};

@@ -1,4 +1,5 @@
-/* softmax_cpu.c - softmax: chunks of rows on threads, the columns of a row in vectors. */
+/* softmax_cpu.c - softmax (softmax.c) on the CPU, with chunks of rows on threads and the columns of a row in
+ * vectors. */
 #include "core/real_math.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
@@ -47,7 +48,7 @@ static void softmax_cpu_backward(const struct call *c, const struct exec *exec) 
     }
 }
 
-/* Tolerance: exponentials and sums over the columns in working precision; dy cancels against its mean. */
+/* Tolerance: exponentials and sums over the columns are in working precision, and dy cancels against its mean. */
 const struct kernel kernel_softmax_cpu = {
     .name = "softmax_cpu",
     .op = &op_softmax,
