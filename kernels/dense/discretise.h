@@ -1,4 +1,4 @@
-/* discretise.h - one element of discretise (dense.h), in double on both devices: there are N elements and no tokens. */
+/* discretise.h - computes one element of discretise (dense.h), in double on CPU and CUDA: there are only N elements. */
 #ifndef LRNN_KERNELS_DENSE_DISCRETISE_H
 #define LRNN_KERNELS_DENSE_DISCRETISE_H
 
@@ -15,7 +15,7 @@ LRNN_INLINE struct discrete discrete_times(struct discrete u, struct discrete v)
     return w;
 }
 
-/* conj(u) v: a gradient v carried through the factor u. */
+/* Returns conj(u) v: the gradient v of a product with u, carried to the other factor. */
 LRNN_INLINE struct discrete discrete_back(struct discrete u, struct discrete v) {
     struct discrete w = {u.re * v.re + u.im * v.im, u.re * v.im - u.im * v.re};
     return w;
@@ -29,8 +29,8 @@ LRNN_INLINE struct discrete discrete_over(struct discrete u, struct discrete v) 
     return w;
 }
 
-/* phi(z) = (e^z - 1) / z and its slope phi'(z) = (e^z - phi(z)) / z; by their series where |z| < 1/2, since both
- * quotients cancel there. 18 terms leave less than 1e-21. */
+/* Returns phi(z) = (e^z - 1) / z, and its slope phi'(z) = (e^z - phi(z)) / z. For |z| < 1/2 both quotients would
+ * cancel, so it sums their series; 18 terms leave less than 1e-21. */
 LRNN_INLINE struct discrete discrete_phi(struct discrete z, struct discrete power, struct discrete *slope) {
     struct discrete phi, rest;
     if (z.re * z.re + z.im * z.im < 0.25) {
@@ -57,10 +57,10 @@ LRNN_INLINE struct discrete discrete_phi(struct discrete z, struct discrete powe
     return phi;
 }
 
-/* a and b of one state, their derivatives da and db by z = lambda step, and the derivative of b by step at fixed z. */
+/* a and b of one state; their derivatives da and db by z = lambda step; the derivative of b by step at fixed z. */
 struct discrete_step {
     struct discrete a, b, da, db, b_by_step;
-    double z_by_step; /* z is lambda times this part of the step */
+    double z_by_step; /* z is lambda times step times this number */
 };
 
 LRNN_INLINE struct discrete_step discrete_step_of(enum discretisation form, struct discrete lambda, double step) {
@@ -91,7 +91,7 @@ LRNN_INLINE struct discrete_step discrete_step_of(enum discretisation form, stru
     return s;
 }
 
-/* One state of a call, as its twins read it; `clipped`: its real part was replaced by DISCRETISE_MOST. */
+/* One state of a call. `clipped`: its real part was replaced by DISCRETISE_MOST. */
 struct discrete_state {
     struct discrete lambda;
     double step;
@@ -107,7 +107,7 @@ LRNN_INLINE struct discrete_state discrete_state_of(const struct discretise_attr
     return s;
 }
 
-/* Gradients of (lambda.re, lambda.im, step) from the gradients of a and b. */
+/* Computes the gradients of (lambda.re, lambda.im, step) from the gradients of a and b. */
 LRNN_INLINE void discrete_gradients(const struct discretise_attr *attr, const struct discrete_state *x,
                                     struct discrete Ga, struct discrete Gb, double out[3]) {
     struct discrete_step s = discrete_step_of(attr->form, x->lambda, x->step);

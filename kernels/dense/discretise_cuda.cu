@@ -1,4 +1,5 @@
-/* discretise_cuda.cu - discretise on CUDA: one state per thread, in double like on the CPU. Equations: discretise.c. */
+/* discretise_cuda.cu - discretise on CUDA, with one state per thread, in double as on the CPU. Equations:
+ * discretise.c. */
 #include "kernels/dense/discretise.h"
 #include "kernels/lib/cuda.cuh"
 
@@ -29,7 +30,7 @@ struct steps_of {
 
 struct gradients_of {
     struct states x;
-    const real *dout[DISCRETISE_OUTPUTS]; /* NULL: a gradient of 0 */
+    const real *dout[DISCRETISE_OUTPUTS]; /* NULL means a gradient of 0 */
     real *din[3];
     bool accumulates[3];
 
@@ -68,8 +69,8 @@ static void discretise_cuda_backward(const struct call *c, const struct exec *x)
     each_value(c, x, tensor_count(c->in[0]), f);
 }
 
-/* Tolerance: functions of the device's library may differ in double's last digits, and then round to a neighbour; at
- * |z| = 1/2 the quotients lose two digits of double. */
+/* Tolerance: functions of the device's library may differ in the last digits of double, so results may round to a
+ * neighbouring number. At |z| = 1/2 the quotients lose two digits of double. */
 const struct kernel kernel_discretise_cuda = {
     .name = "discretise_cuda",
     .op = &op_discretise,

@@ -1,4 +1,4 @@
-/* dropout.h - which elements are dropped, shared by the twins of dropout. */
+/* dropout.h - decides which elements are dropped. All kernels of dropout use it. */
 #ifndef LRNN_KERNELS_DENSE_DROPOUT_H
 #define LRNN_KERNELS_DENSE_DROPOUT_H
 
@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* Word e % 4 of block e / 4 of this sequence decides about element e: it is kept if the word is at least
- * dropout_threshold. Each call of a graph has its own sub-stream, each step its own index. */
+/* Returns the random words of elements 4 * block to 4 * block + 3. Element e is kept if its word, number e % 4, is at
+ * least dropout_threshold. Each call of a graph has its own stream of words, and each step its own index. */
 LRNN_INLINE struct philox_block dropout_words_at(int stream, const struct step_state *state, int64_t block) {
     return philox_at(state->seed, STREAM_DROPOUT + 256u * (uint32_t)stream, (uint64_t)state->step, (uint32_t)block);
 }

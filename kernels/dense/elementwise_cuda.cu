@@ -1,5 +1,5 @@
-/* elementwise_cuda.cu - add, sub, mul, silu_mul, scale_by, activate and dropout on CUDA: four elements per thread, all
- * gradients of an op in one pass. The equations are in elementwise.c, scale_by.c and dropout.c. */
+/* elementwise_cuda.cu - add, sub, mul, silu_mul, scale_by, activate and dropout on CUDA. A thread computes four
+ * elements, and one pass computes all gradients of an op. Equations: elementwise.c, scale_by.c, dropout.c. */
 #include "kernels/dense/dense.h"
 #include "kernels/dense/dropout.h"
 #include "kernels/lib/cuda.cuh"
@@ -18,7 +18,7 @@ enum binary_rule { BINARY_ADD, BINARY_SUB, BINARY_MUL, BINARY_SILU_MUL };
 template <binary_rule RULE> struct binary_value {
     const real *a, *b;
     real *y;
-    enum precision p; /* that y is stored in */
+    enum precision p; /* precision in which y is stored */
 
     template <int W> __device__ void run(int64_t i) const {
         lanes<W> u = load_lanes<W>(a + i), v = load_lanes<W>(b + i);
@@ -33,12 +33,12 @@ template <binary_rule RULE> struct binary_value {
     }
 };
 
-/* a and b are read where the rule needs their values; da or db NULL: not wanted. */
+/* Computes the gradients da and db; NULL: not wanted. It reads a and b only where the rule needs their values. */
 template <binary_rule RULE> struct binary_gradient {
     const real *a, *b, *dy;
     real *da, *db;
     bool add_a, add_b;
-    enum precision a_in, b_in; /* that they are stored in */
+    enum precision a_in, b_in; /* precisions in which da and db are stored */
 
     template <int W> __device__ void run(int64_t i) const {
         lanes<W> d = load_lanes<W>(dy + i), by_a = d, by_b = d;
@@ -80,7 +80,7 @@ template <binary_rule RULE> static void binary_cuda_backward(const struct call *
 
 namespace {
 
-/* to (+)= factor * from + offset: the value and the gradient of scale_by. */
+/* Computes to (+)= factor * from + offset, which is the value and the gradient of scale_by. */
 struct scaled {
     const real *from;
     real *to, factor, offset;
@@ -112,7 +112,7 @@ static void scale_by_cuda_backward(const struct call *c, const struct exec *x) {
 #define SQRT_HALF      ((real)0.70710678118654752440)
 #define GELU_CUBIC     ((real)0.044715)
 #define GELU_MOST      ((real)1e30)
-#define REST_LEAST     ((real)0.0005) /* the slope of a root below it is 1000 */
+#define REST_LEAST     ((real)0.0005) /* for smaller roots the slope is limited to 1000 */
 
 #if REAL_IS_DOUBLE
 #define real_sin  sin
@@ -124,12 +124,12 @@ static void scale_by_cuda_backward(const struct call *c, const struct exec *x) {
 #define real_erfc erfcf
 #endif
 
-/* The tanh form's (1 + tanh u) / 2 is sigmoid(2 u). */
+/* Returns (1 + tanh u) / 2 of the tanh form, which is sigmoid(2 u). */
 __device__ __forceinline__ real gelu_sigmoid(real x) {
     return real_sigmoid(2 * SQRT_2_OVER_PI * x * real_fma(GELU_CUBIC * x, x, 1));
 }
 
-/* ACT_REST as the CPU's twin: elementwise_cpu.c says why. */
+/* Returns sqrt(1 - e^-|x|); rest_root in elementwise_cpu.c says how. */
 __device__ __forceinline__ real rest_root(real x) {
     real t = real_tanh((real)0.5 * real_abs(x));
     return real_sqrt(2 * t / (1 + t));
@@ -141,7 +141,7 @@ __device__ __forceinline__ real rest_slope(real x) {
 }
 
 template <activation F> __device__ __forceinline__ real value_of(real x) {
-    if constexpr (F == ACT_RELU) return x <= 0 ? 0 : x; /* NaN comes through */
+    if constexpr (F == ACT_RELU) return x <= 0 ? 0 : x; /* NaN stays NaN */
     if constexpr (F == ACT_SIGMOID) return real_sigmoid(x);
     if constexpr (F == ACT_TANH) return real_tanh(x);
     if constexpr (F == ACT_SILU) return x * real_sigmoid(x);
@@ -174,7 +174,8 @@ template <activation F> __device__ __forceinline__ real slope_of(real x) {
     if constexpr (F == ACT_GELU_TANH) {
         real s = gelu_sigmoid(x);
         real growth = 2 * SQRT_2_OVER_PI * real_fma(3 * GELU_CUBIC * x, x, 1);
-        return real_fma(x * s * (1 - s), growth > GELU_MOST ? GELU_MOST : growth, s); /* as the CPU's twin */
+        /* limited as in gelu_growth of elementwise_cpu.c */
+        return real_fma(x * s * (1 - s), growth > GELU_MOST ? GELU_MOST : growth, s);
     }
     if constexpr (F == ACT_GELU_ERF)
         return (real)0.5 * (real_erfc(-x * SQRT_HALF) + SQRT_2_OVER_PI * x * real_exp((real)-0.5 * x * x));
@@ -196,7 +197,7 @@ namespace {
 template <activation F> struct activation_value {
     const real *x;
     real *y;
-    enum precision p; /* that y is stored in */
+    enum precision p; /* precision in which y is stored */
 
     template <int W> __device__ void run(int64_t i) const {
         lanes<W> v = load_lanes<W>(x + i);
@@ -209,7 +210,7 @@ template <activation F> struct activation_gradient {
     const real *x, *dy;
     real *dx;
     bool accumulate;
-    enum precision p; /* that dx is stored in */
+    enum precision p; /* precision in which dx is stored */
 
     template <int W> __device__ void run(int64_t i) const {
         lanes<W> v = load_lanes<W>(x + i), d = load_lanes<W>(dy + i);
@@ -230,7 +231,7 @@ template <activation F> static void activation_pass(const struct call *c, const 
                                     din_precision(c, 0)});
 }
 
-/* Calls the function made for the call's activation. */
+/* Calls the function that is compiled for the call's activation. */
 template <int... F>
 static void choose_activation(const struct call *c, const struct exec *x, enum pass pass,
                               std::integer_sequence<int, F...>) {
@@ -251,12 +252,12 @@ static void activate_cuda_backward(const struct call *c, const struct exec *x) {
 
 namespace {
 
-/* to (+)= from keep / (1 - p). A thread's four elements share one Philox block (dropout_words of dropout.h). */
+/* Computes to (+)= from keep / (1 - p). A thread's four elements share one Philox block (dropout_words_at). */
 struct dropped {
     const real *from;
     real *to, factor;
     bool accumulate;
-    int stream; /* of the call */
+    int stream; /* stream of the call */
     uint32_t threshold;
     const struct step_state *state;
 
@@ -321,7 +322,7 @@ const struct kernel kernel_mul_cuda = {
     .backward = binary_cuda_backward<BINARY_MUL>,
 };
 
-/* Tolerance: an exponential with an error of a few units in the last place, then five roundings. */
+/* Tolerance: an exponential has an error of a few units in the last place; five roundings follow. */
 const struct kernel kernel_silu_mul_cuda = {
     .name = "silu_mul_cuda",
     .op = &op_silu_mul,
@@ -342,7 +343,7 @@ const struct kernel kernel_scale_by_cuda = {
     .backward = scale_by_cuda_backward,
 };
 
-/* Tolerance: as for silu_mul; the slopes of the sigmoids cancel once, in 1 - s. */
+/* Tolerance: as for silu_mul. The slopes of the sigmoids cancel once, in 1 - s. */
 const struct kernel kernel_activate_cuda = {
     .name = "activate_cuda",
     .op = &op_activate,

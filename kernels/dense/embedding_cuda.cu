@@ -1,18 +1,18 @@
-/* embedding_cuda.cu - y[r] = table[ids[r]] on CUDA. Forward has four elements per thread. Backward needs no atomics: a
- * warp owns 32 columns of a tile of table rows, keeps their sums in shared memory, and walks a chunk of the ids in
- * order. A second kernel then adds the chunks in order, with blocks for the whole table. (With last_block a single warp
- * would have to add the chunks of hundreds of rows.) The equations are in embedding.c. */
+/* embedding_cuda.cu - y[r] = table[ids[r]] (embedding.c) on CUDA. In forward, a thread copies four elements. Backward
+ * needs no atomics. A warp has 32 columns of a tile of table rows, and keeps their sums in shared memory. It goes
+ * through a chunk of the ids in order. A second kernel then adds the chunks in order. (With last_block, a single warp
+ * would have to add the chunks of hundreds of rows.) */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/cuda.cuh"
 
-#define SUM_BYTES  (48 << 10) /* of shared memory, which every launch may have; the queue included */
+#define SUM_BYTES  (48 << 10) /* bytes of shared memory with the queue; every launch may have as many */
 #define QUEUE      (2 * WARP)
 #define TOGETHER   16 /* rows of dy that are loaded at the same time */
 #define CHUNK_ROWS 64 /* least rows of a chunk */
 
 namespace {
 
-/* Elements of y; D columns. */
+/* Copies elements of y, which has D columns. */
 struct looked_up {
     const int32_t *ids;
     const real *table;
@@ -30,19 +30,19 @@ struct looked_up {
                 if (++at.rest < D) continue;
                 at.rest = 0;
                 at.whole++;
-                if (k + 1 == W) break; /* there may be no id after it */
+                if (k + 1 == W) break; /* this may be the last id */
             }
         }
         store_lanes<W>(y + i, u);
     }
 };
 
-/* A row of dy that the tile needs, and the row of the tile to which it is added. */
+/* A row of dy that the tile needs, and the row of the tile to which it must be added. */
 struct wanted {
     int row, to;
 };
 
-/* The cut of the gradient into chunks of ids x tiles of table rows x strips of a warp's columns, one block each. */
+/* How the gradient is divided: chunks of ids x tiles of table rows x strips of columns, with one warp for each. */
 struct cut {
     int64_t rows, V, D, chunks, tiles, strips;
     int tile_rows;
@@ -66,7 +66,8 @@ static struct cut cut_of(const struct call *c) {
     return k;
 }
 
-/* Adds the first n rows of the queue, in order. `sums` and dy point to this lane's column, which may not exist. */
+/* Adds the first n rows of the queue to the sums, in order. `sums` and dy point to this lane's column; `inside` says
+ * whether the column exists. */
 static __device__ void add_rows(int n, const struct wanted *queue, const real *dy, int64_t D, bool inside, real *sums) {
     for (int first = 0; first < n; first += TOGETHER) {
         real v[TOGETHER];
@@ -78,8 +79,8 @@ static __device__ void add_rows(int n, const struct wanted *queue, const real *d
     }
 }
 
-/* out[chunk][v] (+)= sum of the chunk's dy[r] with ids[r] = v, for the table rows v of a tile. Each lane has its own
- * column of the sums; all lanes fill and empty the queue of wanted rows together. */
+/* Computes out[chunk][v] (+)= sum of the chunk's dy[r] with ids[r] = v, for the table rows v of a tile. Each lane has
+ * its own column of the sums. All lanes together fill and empty the queue of wanted rows. */
 static __global__ void __launch_bounds__(WARP)
     embedding_sums_kernel(struct cut k, const int32_t *ids, const real *dy, real *out, bool accumulate) {
     await_previous();
@@ -99,7 +100,8 @@ static __global__ void __launch_bounds__(WARP)
         unsigned those = __ballot_sync(FULL_WARP, mine);
         if (mine) queue[waiting + __popc(those & ((1u << lane) - 1))] = {at + lane, (int)id};
         waiting += __popc(those);
-        id = at + WARP + lane < n ? ids[at + WARP + lane] - first : -1; /* is loaded during the sums below */
+        /* loaded while the sums below are computed */
+        id = at + WARP + lane < n ? ids[at + WARP + lane] - first : -1;
         __syncwarp();
         if (waiting < WARP) continue;
         add_rows(WARP, queue, dy, k.D, column < k.D, sums);

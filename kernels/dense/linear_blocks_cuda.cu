@@ -1,11 +1,11 @@
-/* linear_blocks_cuda.cu - linear_blocks on CUDA, one value per thread, because blocks are small. The gradient of the
- * weights is summed in chunks of rows, then over the chunks in order. Equations: linear_blocks.c. */
+/* linear_blocks_cuda.cu - linear_blocks (linear_blocks.c) on CUDA, with one value per thread, because blocks are small.
+ * The gradient of the weights is summed in chunks of rows, and then over the chunks in order. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/cuda.cuh"
 
 namespace {
 
-/* x, y of rows of C = N m values; w (C,m), row k*m + j for input j of block k. */
+/* Computes y. Rows of x and y have C = N m values; w is (C,m), with row k*m + j for input j of block k. */
 struct blocks_forward {
     const real *x, *w;
     real *y;
@@ -33,7 +33,8 @@ struct blocks_dx {
     }
 };
 
-/* Columns are the C m weights: term of row r, column e*m + i is dy[r][block of e, i] x[r][e]. */
+/* The terms of dw. Columns are the C m weights; the term of row r and column e*m + i is dy[r][block of e, i]
+ * x[r][e]. */
 struct blocks_weight_term {
     const real *x, *dy;
     int64_t C, m;

@@ -1,14 +1,14 @@
-/* linear_cuda.cu - y = x W^T + b with cuBLAS. Where cublasLt can, its products also add the bias and sum the bias's
- * gradient. Equations: linear.c.
+/* linear_cuda.cu - y = x W^T + b (linear.c) with cuBLAS. Where cublasLt can, its products also add the bias or sum the
+ * bias's gradient.
  *
- * In tf32 and bf16 the factors are first rounded into scratch, as on the CPU, because the rounding of tensor cores is
- * not specified. Tensor cores then multiply them exactly, since a bf16 number is also a tf32 number. */
+ * In tf32 and bf16 the factors are first rounded into scratch, as on the CPU, because it is not specified how tensor
+ * cores round. Tensor cores then multiply them exactly, since a bf16 number is also a tf32 number. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/cuda_gemm.cuh"
 #include "kernels/lib/round.h"
 #include "kernels/lib/scratch.h"
 
-/* cuBLAS counts in int. */
+/* cuBLAS takes sizes as int. */
 static bool linear_cuda_applicable(const struct call *c, const char **why) {
     bool fits =
         tensor_rows(c->in[0]) <= INT32_MAX && tensor_cols(c->in[0]) <= INT32_MAX && c->in[1]->dims[0] <= INT32_MAX;
@@ -18,7 +18,7 @@ static bool linear_cuda_applicable(const struct call *c, const char **why) {
 
 namespace {
 
-/* y[r][o] = b[o] */
+/* Writes y[r][o] = b[o]. */
 struct bias_rows {
     const real *b;
     real *y;
@@ -35,18 +35,18 @@ struct bias_rows {
     }
 };
 
-#define FACTORS 3 /* that a launch rounds at most */
+#define FACTORS 3 /* most factors that a launch rounds */
 
-/* to[i] = from[i] rounded, for i < n */
+/* One array to round: to[i] = from[i] rounded, for i < n. */
 struct rounding {
     const real *from;
     real *to;
     int64_t n;
 };
 
-/* Rounds all factors of a pass in one launch, because launches dominate the time of small products. The groups of four
- * elements of one array follow those of another. An array may begin at any address, because a batch of values may be a
- * part of a split. */
+/* Rounds all factors of a pass in one launch, because launches take most of the time of small products. The groups of
+ * four elements of one array follow those of the array before it. An array may begin at any address, because a batch of
+ * values may be a part of a split. */
 struct roundings {
     struct rounding of[FACTORS];
     int count;
@@ -56,8 +56,8 @@ struct roundings {
         return (n + 3) / 4;
     }
 
-    /* The array that contains the group; *before is the number of groups in earlier arrays. It compares all arrays,
-     * because an index that a thread computes would copy the arrays to local memory. */
+    /* Returns the array that contains the group. *before is the number of groups in earlier arrays. It compares all
+     * arrays, because an index that a thread computes would copy the arrays to local memory. */
     __device__ struct rounding array_of(int64_t group, int64_t *before) const {
         struct rounding found = of[0];
         int64_t so_far = *before = 0;
@@ -85,13 +85,13 @@ struct roundings {
     }
 };
 
-/* A value, or the copy that is kept of it rounded. */
+/* Returns the values of a tensor, or their rounded copy if there is one. */
 const real *factor_source(const struct tensor *t) {
     return t->factor ? t->factor : tensor_real(t);
 }
 
-/* x, w and dy as the products take them: as they are, where they are rounded already, or in scratch, where `all` will
- * round them to. */
+/* Returns x, w or dy as the products read them: unchanged if they are rounded already, else in scratch, where `all`
+ * will round them. */
 const real *factor(const struct call *c, struct roundings *all, struct scratch *s, int64_t n, const real *from,
                    bool is_rounded) {
     if (c->precision == PRECISION_FULL || is_rounded) return from;
@@ -106,7 +106,8 @@ int64_t groups_of_all(const struct roundings *all) {
     return groups;
 }
 
-/* Term of the bias's gradient, dy as it is; stores it rounded, as each element is a term once. */
+/* The term of the bias's gradient, which is dy without rounding. It also stores dy rounded, since each element is a
+ * term only once. */
 struct rounded_term {
     const real *dy;
     real *to;
@@ -118,7 +119,7 @@ struct rounded_term {
     }
 };
 
-/* Sums dy's columns and rounds dy in the first blocks, and rounds the other factors in those after them. */
+/* The first thread blocks sum dy's columns and round dy. The other thread blocks round the other factors. */
 __global__ void __launch_bounds__(CUDA_THREADS)
     round_and_sum_kernel(struct roundings others, int64_t groups, struct column_cut cut, struct rounded_term term,
                          real *partial, unsigned *counters, struct column_put out) {
@@ -135,13 +136,13 @@ struct factors {
     const real *x, *w, *dy;
 };
 
-/* Whether the launch that rounds the factors of the backward pass sums the bias's gradient as well. */
+/* Whether the launch that rounds the factors of backward also sums the bias's gradient. */
 bool sums_as_it_rounds(const struct call *c) {
     return c->precision != PRECISION_FULL && c->din[2] && (c->din[1] || c->din[0]);
 }
 
-/* The factors of a pass; in backward only the factors for wanted gradients. `sums`: scratch for the bias's gradient.
- * exec NULL: only measures scratch. */
+/* Returns the factors of a pass; in backward only the factors for wanted gradients. `sums` is scratch for the bias's
+ * gradient. exec NULL: it only measures scratch. */
 factors factors_of(const struct call *c, const struct exec *exec, enum pass pass, struct scratch *s, real *sums) {
     const struct tensor *x = c->in[0], *w = c->in[1], *y = c->out[0];
     bool backward = pass == PASS_BACKWARD;
@@ -174,7 +175,7 @@ real *sums_of(const struct call *c, enum pass pass, struct scratch *s) {
 
 } // namespace
 
-/* If the product cannot add the bias, the bias is written first and the product is added to it. */
+/* If the product cannot add the bias, the bias is written first, and the product is added to it. */
 static void linear_cuda_forward(const struct call *c, const struct exec *x) {
     int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0];
     real *y = tensor_real(c->out[0]), *bias = c->in[2] ? tensor_real(c->in[2]) : nullptr;
@@ -209,7 +210,8 @@ static void linear_cuda_backward(const struct call *c, const struct exec *x) {
         weights();
 }
 
-/* x and w; and dy, unless the bias's gradient sums it as it is. */
+/* Whether input i is only read as a factor of products: x and w are; dy is too, unless the bias's gradient sums it
+ * without rounding. */
 static bool linear_cuda_is_factor(const struct call *c, int i) {
     return i == 0 || i == 1 || (i == -1 && !c->in[2]);
 }

@@ -1,11 +1,11 @@
-/* linear_slices_cuda.cu - linear_slices on CUDA, one value per thread, because slices are short. The gradient of the
- * weights is summed in chunks of rows, then over the chunks in order. Equations: linear_slices.c. */
+/* linear_slices_cuda.cu - linear_slices (linear_slices.c) on CUDA, with one value per thread, because slices are short.
+ * The gradient of the weights is summed in chunks of rows, and then over the chunks in order. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/cuda.cuh"
 
 namespace {
 
-/* x (rows,J m), w (J,m), y (rows,J). */
+/* Computes y. x (rows,J m), w (J,m), y (rows,J). */
 struct slices_forward {
     const real *x, *w;
     real *y;
@@ -58,7 +58,7 @@ static void linear_slices_cuda_backward(const struct call *c, const struct exec 
                          call_accumulates(c, 1), (real *)c->scratch[PASS_BACKWARD]);
 }
 
-/* Tolerance: as linear_slices_cpu. */
+/* Tolerance: sums of m products and sums over rows are in working precision. */
 const struct kernel kernel_linear_slices_cuda = {
     .name = "linear_slices_cuda",
     .op = &op_linear_slices,

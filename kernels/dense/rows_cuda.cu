@@ -1,5 +1,5 @@
-/* rows_cuda.cu - bias, scale and repeat_rows on CUDA: four elements per thread, which may be in different rows; sums
- * over rows have two stages. Equations: rows.c. */
+/* rows_cuda.cu - bias, scale and repeat_rows (rows.c) on CUDA. A thread computes four elements, which may be in
+ * different rows. Sums over rows have two stages. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/cuda.cuh"
 
@@ -7,7 +7,7 @@ namespace {
 
 enum row_rule { ROW_ADD, ROW_MUL, ROW_COPY };
 
-/* y[r][c] (+)= x[r][c] + v[c], x[r][c] * v[c], or v[c] (x is not read); C columns. */
+/* Computes y[r][c] (+)= x[r][c] + v[c], or x[r][c] * v[c], or v[c] (then x is not read). There are C columns. */
 template <row_rule RULE> struct over_rows {
     const real *x, *v;
     real *y;
@@ -29,7 +29,7 @@ template <row_rule RULE> struct over_rows {
     }
 };
 
-/* Terms of scale's ds. */
+/* The terms of scale's ds. */
 struct product_term {
     const real *a, *b;
     __device__ real operator()(int64_t, int64_t i) const {

@@ -1,6 +1,6 @@
-/* cluster.cuh - blocks of a grid that run at once, and reach into each other's shared memory: the thread block clusters
- * of compute capability 9.0 (CUDA C++ Programming Guide, "Thread Block Clusters"), launched by LAUNCH_CLUSTERS. Where
- * there are none a cluster is one block, for which the same code does. */
+/* cluster.cuh - thread block clusters: blocks of a grid that run at the same time and can access each other's shared
+ * memory (compute capability 9.0; CUDA C++ Programming Guide, "Thread Block Clusters"). LAUNCH_CLUSTERS launches them.
+ * On devices without clusters, a cluster is a single block, and the same code works. */
 #ifndef LRNN_KERNELS_LIB_CLUSTER_CUH
 #define LRNN_KERNELS_LIB_CLUSTER_CUH
 
@@ -11,13 +11,13 @@
 #endif
 
 #define CLUSTER_CAPABILITY 90
-#define CLUSTER_BLOCKS     8 /* that every device with clusters takes */
+#define CLUSTER_BLOCKS     8 /* every device with clusters allows as many blocks */
 
 #if defined(LRNN_CUDA_HOST) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
 
-/* A barrier in two halves: what all threads of the cluster stored before they arrive, in any block's shared memory too,
- * is there after the wait. What a thread does between the two is on its way while it waits, and no one else may count
- * on it: no other block's shared memory is reached there. */
+/* A barrier in two halves. What any thread of the cluster has stored before cluster_arrive, also in the shared memory
+ * of other blocks, is visible to all threads after cluster_wait. Between the two, a thread must not access other
+ * blocks' shared memory, and no other thread may rely on what it stores there. */
 __device__ __forceinline__ void cluster_arrive(void) {
     (void)cooperative_groups::this_cluster().barrier_arrive();
 }
@@ -26,7 +26,7 @@ __device__ __forceinline__ void cluster_wait(void) {
     cooperative_groups::this_cluster().barrier_wait();
 }
 
-/* Address in block `rank` of the cluster of the dynamic shared memory that this block has at `mine`. */
+/* Returns the address, in block `rank` of the cluster, of the dynamic shared memory that this block has at `mine`. */
 template <class T> __device__ __forceinline__ T *cluster_shared(T *mine, int rank) {
     return cooperative_groups::this_cluster().map_shared_rank(mine, rank);
 }
@@ -45,8 +45,8 @@ template <class T> __device__ __forceinline__ T *cluster_shared(T *mine, int) {
 
 #endif
 
-/* Both halves: all threads of the cluster must come. Other blocks reach a block's shared memory after the first half,
- * and no block may end before the last reach. */
+/* Both halves of the barrier; all threads must call it. A block calls it before it accesses other blocks' shared memory
+ * for the first time, and again before it ends, because other blocks may still access its own. */
 __device__ __forceinline__ void cluster_sync(void) {
     cluster_arrive();
     cluster_wait();

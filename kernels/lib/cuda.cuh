@@ -1,5 +1,5 @@
-/* cuda.cuh - what the CUDA twins share: grids, sums of a warp and of a block. docs/gpu.md says how a twin is
- * written. */
+/* cuda.cuh - parts that the CUDA kernels share: grids, sums over a warp and over a thread block, sums of columns.
+ * docs/gpu.md says how a kernel is written. */
 #ifndef LRNN_KERNELS_LIB_CUDA_CUH
 #define LRNN_KERNELS_LIB_CUDA_CUH
 
@@ -11,28 +11,30 @@
 #include "kernels/lib/infer.h"
 #include "kernels/kernel.h"
 
-#define CUDA_THREADS 256 /* of a block, where nothing else decides */
+#define CUDA_THREADS 256 /* threads of a block, if nothing else decides */
 #define WARP         32
 #define FULL_WARP    0xffffffffu
 
-/* Blocks of `threads` that cover n elements, one a thread. */
+/* Returns the number of blocks of `threads` that cover n elements, with one element per thread. */
 static inline dim3 cuda_blocks(int64_t n, int threads) {
     return dim3((unsigned)((n + threads - 1) / threads));
 }
 
-/* This thread's index over a one-dimensional grid. */
+/* Returns this thread's index in a one-dimensional grid. */
 __device__ __forceinline__ int64_t cuda_index(void) {
     return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
 }
 
-/* The sum over the warp's lanes, in a fixed tree: the same bits in every lane and every run. All lanes must come. */
+/* Returns the sum over the warp's lanes, added in a fixed tree: every lane and every run gets the same bits. All lanes
+ * must call it. */
 template <class T> __device__ __forceinline__ T warp_sum(T x) {
     for (int distance = WARP / 2; distance > 0; distance /= 2) x += __shfl_xor_sync(FULL_WARP, x, distance);
     return x;
 }
 
-/* x[n] becomes the sum over a block of whole warps, in a fixed order, in every thread; partial: N values per warp of
- * shared memory, free again after the next barrier. All threads must come. */
+/* Replaces x[n] in every thread by its sum over the thread block, in a fixed order. The block consists of whole warps.
+ * `partial` has N values of shared memory per warp, and is free again after the next barrier. All threads must call
+ * it. */
 template <int N, class T> __device__ __forceinline__ void block_sums(T (&x)[N], T *partial) {
     int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP, warps = (int)blockDim.x / WARP;
 #pragma unroll
@@ -50,7 +52,7 @@ template <int N, class T> __device__ __forceinline__ void block_sums(T (&x)[N], 
     }
 }
 
-/* Likewise of one. */
+/* Like block_sums, for one value. */
 template <class T> __device__ __forceinline__ T block_sum(T x, T *partial) {
     T one[1] = {x};
     block_sums(one, partial);
@@ -59,16 +61,17 @@ template <class T> __device__ __forceinline__ T block_sum(T x, T *partial) {
 
 /* --- sums whose last step the last block takes -------------------------------------------------------------------- */
 
-/* A second kernel would have to wait until the device has none of the first one's blocks left, and a step of a small
- * net is little more than its launches. So each block stores its partial sums and counts itself, and the one that comes
- * last, whichever that is, adds them in the order of the blocks: the same bits as by a second kernel. */
+/* Sums over several thread blocks need no second kernel. A second kernel would have to wait until all blocks of the
+ * first one have ended, and a step of a small net takes little more time than its launches. So each block stores its
+ * partial sums and counts itself. The block that comes last adds all partial sums in the order of the blocks, which
+ * gives the bits that a second kernel would give. */
 
-/* True, in each thread of the block, if `blocks` blocks have come to the counter with this one; then later_load() finds
- * what they all stored before. The counter, one of the place's, is 0 again for the next launch. All threads must come.
- */
+/* Returns true, in each thread, if this is the last of `blocks` blocks that call it with this counter. Then
+ * later_load() reads what all of them have stored before. The counter belongs to the place, and is 0 again for the next
+ * launch. All threads must call it. */
 static __device__ __forceinline__ bool last_block(unsigned *counter, unsigned blocks) {
     __shared__ bool last;
-    __threadfence(); /* what this thread stored is there for all blocks before its block is counted */
+    __threadfence(); /* makes what this thread stored visible to all blocks before its block is counted */
     __syncthreads();
     if (threadIdx.x == 0) {
         last = atomicAdd(counter, 1u) == blocks - 1;
@@ -79,13 +82,13 @@ static __device__ __forceinline__ bool last_block(unsigned *counter, unsigned bl
     return last;
 }
 
-/* Value that another block of the same launch stored, not from this multiprocessor's own cache, which may hold what was
- * there before. */
+/* Loads a value that another thread block of the same launch has stored. It bypasses the cache of this multiprocessor,
+ * which may have an older value. */
 template <class T> __device__ __forceinline__ T later_load(const T *from) {
     return __ldcg(from);
 }
 
-/* N numbers that are summed side by side. */
+/* N numbers that are summed at the same time. */
 template <class T, int N> struct numbers {
     T v[N];
 
@@ -110,19 +113,19 @@ template <class T, int N> __device__ __forceinline__ numbers<T, N> later_load(co
 #define copy_async_commit cuda_host_copy_async_commit
 #define copy_async_wait   cuda_host_copy_async_wait
 #else
-/* *to = *from, `to` in shared memory, some time before this thread's copy_async_wait has waited for the group that its
- * next copy_async_commit ends. */
+/* Starts to copy *from to *to, which is in shared memory. The copy is complete when this thread's copy_async_wait has
+ * waited for the group that its next copy_async_commit ends. */
 static __device__ __forceinline__ void copy_async(real *to, const real *from) {
     __pipeline_memcpy_async(to, from, sizeof *to);
 }
 
-/* The two as instructions, and not by <cuda_pipeline.h>, whose wait says nothing of memory: after it no barrier keeps
- * the compiler from reading a slot sooner, since a thread reads its own slots alone. */
+/* These two are written as instructions, not with <cuda_pipeline.h>, because a wait of <cuda_pipeline.h> does not keep
+ * the compiler from reading a slot too early. A thread reads only its own slots, so there is no barrier that would. */
 static __device__ __forceinline__ void copy_async_commit(void) {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Until no more than the last LEFT groups are on their way. */
+/* Waits until only the last LEFT groups may still be incomplete. */
 template <int LEFT> __device__ __forceinline__ void copy_async_wait(void) {
     asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 }
@@ -130,8 +133,8 @@ template <int LEFT> __device__ __forceinline__ void copy_async_wait(void) {
 
 /* --- elements ----------------------------------------------------------------------------------------------------- */
 
-/* W neighbouring values, moved 16 bytes at a time. Planned tensors begin on a cache line, so element i may be the first
- * of 4 if 4 divides i; inputs need not (linear_cuda.cu). */
+/* W neighbouring values, which are moved 16 bytes at a time. Planned tensors begin on a cache line, so element i may be
+ * the first of 4 if 4 divides i. Inputs may begin elsewhere (linear_cuda.cu). */
 template <int W> struct alignas(W * sizeof(real) < 16 ? W * sizeof(real) : 16) lanes { real v[W]; };
 
 template <int W> __device__ __forceinline__ lanes<W> load_lanes(const real *from) {
@@ -142,7 +145,7 @@ template <int W> __device__ __forceinline__ void store_lanes(real *to, lanes<W> 
     *reinterpret_cast<lanes<W> *>(to) = x;
 }
 
-/* put() of W values. */
+/* put() for W values. */
 template <int W> __device__ __forceinline__ void put_lanes(real *to, bool accumulate, lanes<W> x) {
     if (accumulate) {
         lanes<W> before = load_lanes<W>(to);
@@ -161,8 +164,8 @@ template <class F> __global__ void __launch_bounds__(CUDA_THREADS) each_kernel(i
     for (; i < n; i++) f.template run<1>(i);
 }
 
-/* f.run<W>(i) computes elements i to i + W - 1, for all of n elements; f holds plain pointers and numbers, and its type
- * stands in an unnamed namespace: it must not meet another file's. */
+/* Calls f.run<W>(i), which computes elements i to i + W - 1, for all of n elements. f has plain pointers and numbers as
+ * members. Its type must be in an unnamed namespace, so that it differs from types of other files. */
 template <class F> void each(const struct call *c, const struct exec *x, int64_t n, F f) {
     cuda_launch(x->place->cuda, c->kernel->name, __FILE__, __LINE__, each_kernel<F>,
                 cuda_blocks((n + 3) / 4, CUDA_THREADS), dim3(CUDA_THREADS), 0, n, f);
@@ -174,13 +177,13 @@ template <class F> __global__ void __launch_bounds__(CUDA_THREADS) each_value_ke
     if (i < n) f(i);
 }
 
-/* f(i) computes what belongs to i, for i < n, one per thread; f as of each(). */
+/* Calls f(i) for each i < n, one per thread. f has the same form as for each(). */
 template <class F> void each_value(const struct call *c, const struct exec *x, int64_t n, F f) {
     cuda_launch(x->place->cuda, c->kernel->name, __FILE__, __LINE__, each_value_kernel<F>, cuda_blocks(n, CUDA_THREADS),
                 dim3(CUDA_THREADS), 0, n, f);
 }
 
-/* to (+)= from: of each(), the gradient of what y has as a summand. */
+/* For each(): to (+)= from, the gradient of a summand. */
 struct passed_on {
     const real *from;
     real *to;
@@ -191,7 +194,8 @@ struct passed_on {
     }
 };
 
-/* i / n and i % n; a division of 64 bits takes several times as long as one of 32. */
+/* i / n and i % n. A 64-bit division takes several times as long as a 32-bit division, so that is used for small
+ * numbers. */
 struct quotient {
     int64_t whole, rest;
 };
@@ -207,7 +211,7 @@ __device__ __forceinline__ struct quotient divide(int64_t i, int64_t n) {
     return q;
 }
 
-/* Likewise of numbers below 2^32, without a branch, for which a loop's next loads would have to wait. */
+/* Like divide, for numbers below 2^32. It has no branch, for which the next loads of a loop would have to wait. */
 __device__ __forceinline__ struct quotient divide_narrow(int64_t i, int64_t n) {
     uint32_t whole = (uint32_t)i / (uint32_t)n;
     return {whole, (uint32_t)i - whole * (uint32_t)n};
@@ -216,36 +220,37 @@ __device__ __forceinline__ struct quotient divide_narrow(int64_t i, int64_t n) {
 /* --- sums over rows: of chunks of rows, then of the chunks in order ----------------------------------------------- */
 
 #define SUM_CHUNK_ROWS 128  /* least rows of a chunk */
-#define SUM_BLOCKS     1024 /* about as many blocks as keep the largest device busy */
+#define SUM_BLOCKS     1024 /* about as many thread blocks keep the largest device busy */
 static_assert(SUM_BLOCKS <= CUDA_COUNTERS, "a counter for each tile of columns");
 
-/* Columns a block covers: a power of two up to a warp. */
+/* Returns how many columns a thread block covers: a power of two, at most a warp. */
 static inline int column_sums_width(int64_t C) {
     int width = 1;
     while (width < WARP && width < C) width *= 2;
     return width;
 }
 
-/* Tiles, as wide as a block, that cover them. */
+/* Returns how many tiles, as wide as a thread block, cover the columns. */
 static inline int64_t column_sums_tiles(int64_t C) {
     int width = column_sums_width(C);
     return (C + width - 1) / width;
 }
 
-/* Chunks that rows are cut into, by the sizes alone; `tiles` blocks have one chunk each. */
+/* Returns the number of chunks into which rows are divided. It depends only on sizes. For each chunk there are `tiles`
+ * blocks. */
 __host__ __device__ static inline int64_t sum_chunks(int64_t rows, int64_t tiles) {
     int64_t most = SUM_BLOCKS / tiles, chunks = rows / SUM_CHUNK_ROWS;
     if (chunks > most) chunks = most;
     return chunks < 1 ? 1 : chunks;
 }
 
-/* Bytes of scratch for partial sums of `each` bytes. */
+/* Returns the bytes of scratch for partial sums of `each` bytes. */
 static inline size_t cuda_column_sums_bytes(int64_t rows, int64_t C, size_t each = sizeof(real)) {
     int64_t chunks = sum_chunks(rows, column_sums_tiles(C));
     return chunks > 1 ? (size_t)(chunks * C) * each : 0;
 }
 
-/* How a matrix's rows and columns are cut. A tile is `width` columns side by side. */
+/* How the rows and columns of a matrix are divided. A tile is `width` neighbouring columns. */
 struct column_cut {
     int64_t rows, C, chunks, tiles;
     int width;
@@ -255,7 +260,8 @@ static inline struct column_cut column_cut_of(int64_t rows, int64_t C, int64_t c
     return {rows, C, chunks, column_sums_tiles(C), column_sums_width(C)};
 }
 
-/* Share of a block, a chunk of a tile, and of a thread: its column, and whether it stores the column's sum. */
+/* The share of a thread block, which is one chunk of one tile; the column of a thread, and whether it stores the
+ * column's sum. */
 struct column_place {
     int64_t chunk, tile, begin, end, column;
     bool stores;
@@ -273,16 +279,16 @@ __device__ __forceinline__ struct column_place column_place_of(const struct colu
     return at;
 }
 
-/* The sum of term(r, r*C + column) over the rows from begin to end, in the threads of the tile's first row, and in
- * their sums[]; the rows are dealt out among CUDA_THREADS / width threads of each column. sums: CUDA_THREADS of shared
- * memory. */
+/* Returns the sum of term(r, r*C + column) over the rows from `begin` to `end`. Only the threads of the tile's first
+ * row get it; it is also in their sums[]. CUDA_THREADS / width threads share the rows of each column. `sums` has
+ * CUDA_THREADS values of shared memory. */
 template <class V, class Term>
 __device__ __forceinline__ V rows_sum(const struct column_cut &cut, int64_t begin, int64_t end, int64_t column,
                                       const Term &term, V *sums) {
     int self = (int)threadIdx.x, dealt = CUDA_THREADS / cut.width, first = self / cut.width;
     V sum = {};
     if (column < cut.C) {
-#pragma unroll(sizeof(V) <= 2 * sizeof(double) ? 4 : 2) /* as many as registers hold */
+#pragma unroll(sizeof(V) <= 2 * sizeof(double) ? 4 : 2) /* as many as fit into registers */
         for (int64_t r = begin + first; r < end; r += dealt) sum += term(r, r * cut.C + column);
     }
     sums[self] = sum;
@@ -294,7 +300,7 @@ __device__ __forceinline__ V rows_sum(const struct column_cut &cut, int64_t begi
     return sums[self];
 }
 
-/* The sum of a matrix's columns: term(r, i) = m[i]. */
+/* The term of a column sum of a matrix: term(r, i) = m[i]. */
 struct matrix_term {
     const real *m;
     __device__ real operator()(int64_t, int64_t i) const {
@@ -302,7 +308,7 @@ struct matrix_term {
     }
 };
 
-/* Likewise of one that other blocks of the launch have stored. */
+/* The same for a matrix that other thread blocks of the launch have stored. */
 template <class V> struct partial_term {
     const V *m;
     __device__ V operator()(int64_t, int64_t i) const {
@@ -310,9 +316,9 @@ template <class V> struct partial_term {
     }
 };
 
-/* out(c, sum of term(r, r*C + c) over r); partial[k*C + c]: the sum of chunk k, if there is more than one. The tile's
- * last block adds its chunks: as many blocks as a second kernel would have, so that it is never slower than that.
- * counters: one per tile; sums: CUDA_THREADS of shared memory. */
+/* Calls out(c, sum of term(r, r*C + c) over r). If there are several chunks, partial[k*C + c] is the sum of chunk k,
+ * and the last thread block of a tile adds the tile's chunks. So as many blocks add as in a second kernel. counters:
+ * one for each tile; sums: CUDA_THREADS values of shared memory. */
 template <class V, class Term, class Out>
 __device__ __forceinline__ void column_sums(const struct column_cut &cut, int64_t block, const Term &term, V *partial,
                                             unsigned *counters, const Out &out, V *sums) {
@@ -334,7 +340,7 @@ __global__ void __launch_bounds__(CUDA_THREADS)
     column_sums(cut, blockIdx.x, term, partial, counters, out, sums);
 }
 
-/* out(c, sum of term(r, r*C + c) over r) for each column c; scratch: cuda_column_sums_bytes of V. */
+/* Launches out(c, sum of term(r, r*C + c) over r) for each column c. `scratch` has cuda_column_sums_bytes for V. */
 template <class V, class Term, class Out>
 void cuda_column_sums_to(const struct call *c, const struct exec *x, struct column_cut cut, Term term, Out out,
                          V *scratch) {
@@ -343,7 +349,7 @@ void cuda_column_sums_to(const struct call *c, const struct exec *x, struct colu
                 scratch, x->place->cuda->now.counters, out);
 }
 
-/* to[c] (+)= sum */
+/* Computes to[c] (+)= sum. */
 struct column_put {
     real *to;
     bool accumulate;
@@ -352,14 +358,14 @@ struct column_put {
     }
 };
 
-/* In `chunks` chunks. */
+/* Like cuda_column_sums, with a given number of chunks. */
 template <class Term>
 void cuda_chunked_sums(const struct call *c, const struct exec *x, int64_t rows, int64_t C, int64_t chunks, Term term,
                        real *out, bool accumulate, real *scratch) {
     cuda_column_sums_to(c, x, column_cut_of(rows, C, chunks), term, column_put{out, accumulate}, scratch);
 }
 
-/* out[c] (+)= sum over r of term(r, r*C + c). */
+/* Computes out[c] (+)= sum over r of term(r, r*C + c). */
 template <class Term>
 void cuda_column_sums(const struct call *c, const struct exec *x, int64_t rows, int64_t C, Term term, real *out,
                       bool accumulate, real *scratch) {

@@ -1,9 +1,10 @@
-/* cuda_epilogue.cu - products that do something beside in the same launch, by cublasLt; see cuda_gemm.cuh.
+/* cuda_epilogue.cu - products by cublasLt that also add a bias or sum a factor's rows in the same launch; see
+ * cuda_gemm.cuh.
  *
- * The algorithm is the first that cublasLt names for the sizes, the device and what is asked of it here: the same in
- * every run. With a workspace of the caller's its bits do not depend on what other streams do (cuBLAS, "Results
- * reproducibility"). It may cut sums over K into parts, which a second launch then adds in their order; that blocks add
- * their parts to C while others wait for their turn (CUBLASLT_REDUCTION_SCHEME_INPLACE) is not allowed. */
+ * The algorithm is the first that cublasLt names for the sizes, the device and the constraints below, so it is the same
+ * in every run. Since the caller gives the workspace, bits do not depend on what other streams do (cuBLAS, "Results
+ * reproducibility"). The algorithm may cut sums over K into parts, which a second launch then adds in order. It may not
+ * let blocks add their parts to C in turn (CUBLASLT_REDUCTION_SCHEME_INPLACE). */
 #include "kernels/lib/cuda_gemm.cuh"
 
 #if REAL_IS_DOUBLE
@@ -16,9 +17,9 @@ bool cuda_gemm_epilogue(const struct exec *, enum precision, const struct produc
 
 namespace {
 
-/* cuBLAS's matrices are columns: C^T = op(B)^T op(A)^T. So a bias of C's columns is one of its rows, which
- * CUBLASLT_EPILOGUE_BIAS adds, and the sums of op(A)'s rows are those over K of its second factor,
- * CUBLASLT_EPILOGUE_BGRADB. All of it lies on the stack: nothing is reserved, also while a stream is captured. */
+/* cuBLAS stores matrices by columns, so it computes C^T = op(B)^T op(A)^T. Our bias of C's columns is then a bias of
+ * rows, which CUBLASLT_EPILOGUE_BIAS adds; and our sums of op(A)'s rows are sums over K of cuBLAS's second factor,
+ * CUBLASLT_EPILOGUE_BGRADB. The description is on the stack: nothing is allocated, also while a stream is captured. */
 struct description {
     cublasLtMatmulDescOpaque_t product;
     cublasLtMatrixLayoutOpaque_t b, a, c;
@@ -46,8 +47,8 @@ bool describe_matrices(struct cuda_context *cuda, struct description *d, const s
            matrix(&d->a, p.transpose_a ? p.M : p.K, p.transpose_a ? p.K : p.M, p.lda) && matrix(&d->c, p.N, p.M, p.ldc);
 }
 
-/* Bytes that divide the address, at most a cache line: so that the choice does not depend on where memory
- * happens to lie. */
+/* Returns the bytes that divide the address, at most a cache line. So the choice of the algorithm does not depend on
+ * where memory happens to be. */
 uint32_t alignment(const void *at) {
     uint32_t bytes = ARENA_ALIGN;
     while ((uintptr_t)at % bytes) bytes /= 2;
@@ -69,7 +70,7 @@ bool describe_wishes(struct cuda_context *cuda, struct description *d, const str
            set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.C));
 }
 
-/* Refusal of a product that the library does not have, before anything is queued. */
+/* Whether the library has no such product. It says so before anything is queued. */
 bool is_refusal(cublasStatus_t status) {
     return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH ||
            status == CUBLAS_STATUS_INVALID_VALUE;
@@ -81,12 +82,12 @@ bool cuda_gemm_epilogue(const struct exec *x, enum precision precision, const st
                         real *vector) {
     struct cuda_context *cuda = x->place->cuda;
     cublasLtHandle_t lt =
-        reinterpret_cast<cublasLtHandle_t>(cuda->now.blas); /* each of cuBLAS's is one of cublasLt's */
+        reinterpret_cast<cublasLtHandle_t>(cuda->now.blas); /* a handle of cuBLAS is also one of cublasLt */
     const float one = 1, before = p.accumulate ? 1 : 0;
     struct description d;
     cublasLtMatmulHeuristicResult_t found = {};
     int count = 0;
-    /* The place keeps a failure as for any launch, so nothing is left to be done here. */
+    /* The place stores a failure, as for any launch, so nothing remains to be done here. */
     if (!describe_product(cuda, &d, precision, p, epilogue, vector) || !describe_matrices(cuda, &d, p) ||
         !describe_wishes(cuda, &d, p))
         return true;

@@ -1,4 +1,4 @@
-/* cuda_gemm.cuh - products of matrices by cuBLAS, row-major as everywhere here. */
+/* cuda_gemm.cuh - products of matrices by cuBLAS. Matrices are row-major, as everywhere in this program. */
 #ifndef LRNN_KERNELS_LIB_CUDA_GEMM_CUH
 #define LRNN_KERNELS_LIB_CUDA_GEMM_CUH
 
@@ -10,8 +10,8 @@
 #define cublas_gemm cublasSgemm
 #endif
 
-/* C (M x N) (+)= op(A) op(B) with K summed over; row-major, each ld a row's length in memory, so that rows may lie
- * apart. */
+/* C (M x N) (+)= op(A) op(B), which sums over K. Matrices are row-major. Each ld is the distance of two rows in memory,
+ * so rows may have gaps between them. */
 struct product {
     bool transpose_a, transpose_b;
     int64_t M, N, K;
@@ -24,7 +24,7 @@ struct product {
     int64_t ldc;
 };
 
-/* cuBLAS sees the transposes: C^T = op(B)^T op(A)^T. */
+/* cuBLAS sees the transposed matrices: C^T = op(B)^T op(A)^T. */
 static inline void cuda_gemm(const struct exec *x, enum precision precision, const struct product &p) {
     struct cuda_context *cuda = x->place->cuda;
     const real one = 1, before = p.accumulate ? 1 : 0;
@@ -35,18 +35,18 @@ static inline void cuda_gemm(const struct exec *x, enum precision precision, con
                                  (int)p.ldb, p.A, (int)p.lda, &before, p.C, (int)p.ldc));
 }
 
-/* Work that the launch of a product does beside it: adds bias[n] to column n of C; or writes the sum of row m of op(A)
- * to sums[m]. */
+/* Additional work in the launch of a product: add bias[n] to column n of C, or write the sum of row m of op(A) to
+ * sums[m]. */
 enum epilogue { EPILOGUE_BIAS, EPILOGUE_SUMS };
 
-/* Both in one launch, `vector` being the bias or the sums. False: cuBLAS has no such product at these sizes on this
- * device, as it has none of doubles, and nothing was done. */
+/* Computes the product and the additional work in one launch. `vector` is the bias or the sums. False: cuBLAS has no
+ * such product at these sizes on this device (for doubles it never has), and nothing was done. */
 bool cuda_gemm_epilogue(const struct exec *x, enum precision precision, const struct product &p, enum epilogue epilogue,
                         real *vector);
 
-/* The gradients of y = x W^T + b, by rows, that are wanted: of W (O x I), input 1 of the call, from dy and x as the
- * products take them, and of b (O), input 2, from `exact`, which is dy before it was rounded; NULL: that is there
- * already. sums: scratch of cuda_column_sums. */
+/* Computes the wanted gradients of y = x W^T + b: of W (O x I), input 1 of the call, from dy and x as the products read
+ * them; and of b (O), input 2, from `exact`, which is dy before rounding. exact NULL: the gradient of b is already
+ * there. sums: scratch of cuda_column_sums. */
 static inline void cuda_weight_gradients(const struct call *c, const struct exec *x, enum precision precision,
                                          int64_t rows, int64_t O, int64_t I, const real *dy, const real *in,
                                          const real *exact, real *sums) {

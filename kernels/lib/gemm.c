@@ -1,4 +1,4 @@
-/* gemm.c - the products that no library does: factors in bf16 are widened first. See gemm.h. */
+/* gemm.c - products that no library computes: factors in bf16 are first converted to `real`. See gemm.h. */
 #include "kernels/lib/gemm.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 #include "core/status.h"
 
-/* Widens a matrix, without gaps between rows; the caller frees it. Ends the process if there is no memory, because a
- * kernel cannot return an error. */
+/* Returns the matrix converted to `real`, without gaps between rows; the caller frees it. Ends the process if there is
+ * no memory, because a kernel cannot return an error. */
 static real *widened(int64_t rows, int64_t columns, const uint16_t *from, int64_t ld) {
     real *to = malloc((size_t)(rows * columns) * sizeof *to);
     if (!to) {

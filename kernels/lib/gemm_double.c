@@ -19,8 +19,9 @@ const char *gemm_about(void) {
     return openblas_get_config();
 }
 
-/* While it is loaded, OpenBLAS picks its kernels from a table of CPU model numbers. A model that is newer than the
- * library gets "Prescott", which has only SSE. The CPU's feature bits tell which kernels it can really run. */
+/* While it is loaded, OpenBLAS chooses its kernels from a table of CPU model numbers. If the model is newer than the
+ * library, it chooses "Prescott", which has only SSE. This function finds the kernels that the CPU can really run from
+ * its feature bits. */
 const char *gemm_core(void) {
 #if defined(__x86_64__)
     if (getenv("OPENBLAS_CORETYPE") || strcmp(openblas_get_corename(), "Prescott") != 0) return NULL;
@@ -34,7 +35,8 @@ const char *gemm_core(void) {
 }
 
 void gemm_init(void) {
-    if (openblas_get_num_threads() != 1) openblas_set_num_threads(1); /* after a fork the call would restart the pool */
+    /* after a fork, this call would start the threads again */
+    if (openblas_get_num_threads() != 1) openblas_set_num_threads(1);
 }
 
 void real_gemm(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, real alpha, const real *A,

@@ -1,11 +1,11 @@
 /* gemm_float.c - the products of the float build: oneDNN's matmul primitives, made for one thread. See gemm.h.
  *
- * oneDNN generates machine code (a primitive) for the sizes, strides and sums of a product, which takes a fraction of a
- * millisecond. Each thread keeps its primitives in a table by shape, so that after a warm-up step a product is a
- * look-up and a call. All shapes share one scratchpad per thread, as large as the largest.
+ * For the sizes, strides and sums of a product, oneDNN generates machine code (a primitive), which takes a fraction of
+ * a millisecond. Each thread keeps its primitives in a table by shape. So after a warm-up step, a product is a look-up
+ * and a call. All shapes share one scratchpad per thread, which is as large as the largest needs.
  *
- * oneDNN 2 and 3 have different calls for the same work; a section below has the differences. Their sums differ in
- * rounding. */
+ * oneDNN 2 and 3 have different calls for the same work; one section below contains the differences. Their sums differ
+ * in rounding. */
 #include "kernels/lib/gemm.h"
 
 #if !REAL_IS_DOUBLE
@@ -26,22 +26,23 @@
 #error "oneDNN 2 or 3 is needed (libdnnl-dev of Debian 12 or 13)"
 #endif
 
-#define SLOTS     4096 /* of a thread's table; a power of two */
-#define MAX_KEPT  2048 /* most shapes in a table, then it is emptied: attention has 6 per 64 keys, 1536 at 16 384 */
+#define SLOTS 4096 /* slots of a thread's table; a power of two */
+/* most shapes in a table; then the table is emptied. Attention has 6 shapes per 64 keys, 1536 at 16 384 */
+#define MAX_KEPT  2048
 #define PAGE      4096
 #define MAX_PARTS 6 /* arguments of a primitive */
 
-/* Key of a primitive. It is compared by its bytes, so all bytes, also padding, must be zeroed first. */
+/* The key of a primitive. Keys are compared by their bytes, so all bytes, also the padding, must be zeroed first. */
 struct shape {
     int64_t M, N, K, lda, ldb, ldc;
     float alpha;
     bool transpose_a, transpose_b, add, bias;
     dnnl_data_type_t type; /* of both factors */
-    int32_t rest;          /* of the last eight bytes */
+    int32_t rest;          /* fills the last eight bytes */
 };
 
 struct product {
-    struct shape shape; /* M 0: an empty slot */
+    struct shape shape; /* M = 0 means an empty slot */
     dnnl_primitive_t primitive;
     dnnl_exec_arg_t parts[MAX_PARTS]; /* source, weights, destination, scratchpad, bias, alpha */
     int n_parts;
@@ -101,7 +102,7 @@ static const char *isa_name(void) {
     }
 }
 
-/* The text has no version for oneDNN 2, because only 2.6 is in use, from Debian 12. */
+/* For oneDNN 2 the text has no version, because only 2.6, from Debian 12, is in use. */
 const char *gemm_library(void) {
     static _Thread_local char text[64];
     const dnnl_version_t *v = dnnl_version();
@@ -123,8 +124,8 @@ static bool has_isa(int isa) {
     return ((int)dnnl_get_effective_cpu_isa() & isa) == isa;
 }
 
-/* A vector instruction for products of pairs of bf16 takes as long as one for fp32 on AMD's processors, and twice as
- * long on Intel's, which have AMX for bf16. */
+/* On AMD's processors, a vector instruction for products of pairs of bf16 takes as long as one for fp32. On Intel's it
+ * takes twice as long; but some of these have AMX for bf16. */
 bool gemm_bf16_pays(void) {
     return has_isa(dnnl_cpu_isa_avx512_core_amx) || (has_isa(dnnl_cpu_isa_avx512_core_bf16) && __builtin_cpu_is("amd"));
 }
@@ -184,10 +185,10 @@ static uint64_t hash_of(const struct shape *s) {
 /* --- oneDNN 2 and 3 ----------------------------------------------------------------------------------------------- */
 
 /* oneDNN 2 describes a matrix by a struct, oneDNN 3 by an object that must be destroyed. alpha is a part of the
- * primitive in 2, and an argument of each call in 3. */
+ * primitive in oneDNN 2, and an argument of each call in oneDNN 3. */
 #if DNNL_VERSION_MAJOR >= 3
 
-typedef const_dnnl_memory_desc_t matrix_seen; /* as oneDNN takes it */
+typedef const_dnnl_memory_desc_t matrix_seen; /* the form in which oneDNN's functions take it */
 
 static matrix_seen seen(const dnnl_memory_desc_t *m) {
     return *m;
@@ -215,7 +216,7 @@ static dnnl_status_t choose(dnnl_primitive_desc_t *chosen, matrix_seen a, matrix
     return dnnl_matmul_primitive_desc_create(chosen, engine, a, b, bias, c, how);
 }
 
-/* Adds the argument alpha; a call reads it from the shape in the table. */
+/* Adds the argument alpha. A call reads its value from the shape in the table. */
 static void add_alpha(struct product *q) {
     dnnl_exec_arg_t *part = &q->parts[q->n_parts++];
     dnnl_memory_desc_t one;
@@ -225,8 +226,8 @@ static void add_alpha(struct product *q) {
     release(&one);
 }
 
-/* Whether a factor is a vector. With AVX-512, oneDNN 3.7 ignores gaps within a vector (a row of A^T, a column of C),
- * and reads and writes neighbouring numbers, so such products do not go to it. */
+/* Whether a factor is a vector. With AVX-512, oneDNN 3.7 ignores gaps inside a vector (a row of A^T, a column of C),
+ * and reads and writes neighbouring numbers instead. So such products are not given to oneDNN. */
 static bool is_of_vector(const struct shape *s) {
     return s->M == 1 || s->N == 1;
 }
@@ -351,7 +352,7 @@ static void attach(struct product *q, int part, const void *at) {
     check(dnnl_memory_set_data_handle(q->parts[part].memory, data), "begin");
 }
 
-/* Computes a product without the library, for the few numbers of C that a vector gives. */
+/* Computes a product without the library. If a factor is a vector, C has few numbers. */
 static void sum_products(const struct shape *s, const float *A, const float *B, const float *bias, float *C) {
     int64_t next_a = s->transpose_a ? s->lda : 1, next_b = s->transpose_b ? 1 : s->ldb;
     for (int64_t i = 0; i < s->M; i++)
@@ -364,7 +365,7 @@ static void sum_products(const struct shape *s, const float *A, const float *B, 
         }
 }
 
-/* oneDNN asks OpenMP for the number of its threads when a primitive is made, and without AVX-512 when it runs. */
+/* oneDNN asks OpenMP for the number of threads when a primitive is made, and without AVX-512 also when it runs. */
 static void run(const struct shape *s, const void *A, const void *B, const real *bias, real *C) {
     if (s->M <= 0 || s->N <= 0) return;
     if (is_of_vector(s)) {

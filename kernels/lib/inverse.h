@@ -1,5 +1,5 @@
-/* inverse.h - lists, for each entry of a table, the places that name it, so that the entry's gradient can be summed in
- * a fixed order. */
+/* inverse.h - lists for each entry of a table the places that name the entry, so that the entry's gradient can be
+ * summed in a fixed order. */
 #ifndef LRNN_KERNELS_LIB_INVERSE_H
 #define LRNN_KERNELS_LIB_INVERSE_H
 
@@ -9,13 +9,13 @@
 extern "C" {
 #endif
 
-/* Numbers that inverse_fill writes for n places and m entries. */
+/* Returns how many numbers inverse_fill writes for n places and m entries. */
 static inline int64_t inverse_count(int64_t n, int64_t m) {
     return m + 1 + n;
 }
 
-/* Writes start[m + 1], then a list of places: those i < n with which[i] = e are at [start[e], start[e + 1]) of the
- * list, ascending. A negative which[i] names no entry. */
+/* Writes start[m + 1], then a list of places. The places i < n with which[i] = e are at [start[e], start[e + 1]) of the
+ * list, in ascending order. A negative which[i] names no entry. */
 static inline void inverse_fill(int64_t n, const int32_t *which, int64_t m, int32_t *start) {
     int32_t *place = start + m + 1;
     for (int64_t e = 0; e <= m; e++) start[e] = 0;

@@ -1,7 +1,7 @@
-/* processor.c - the instructions that the compiler was allowed to use, and those that CPUID reports. See processor.h.
+/* processor.c - which instructions the compiler was allowed to use, and which ones CPUID reports. See processor.h.
  *
  * The functions here must run on processors that lack instructions of the rest of the program. So each is compiled for
- * any x86-64 (BASELINE), whatever the flags say, and calls only such functions and libc, which adapts itself to the
+ * any x86-64 (BASELINE), whatever the flags say. It calls only such functions and libc, which adapts itself to the
  * processor. */
 #include "kernels/lib/processor.h"
 
@@ -15,29 +15,29 @@
 
 #include <cpuid.h>
 
-/* Without SSE3 the compiler uses no later vector instructions. Unlike arch=x86-64, which clang treats as a lower bound,
- * this means the same to gcc and clang. */
+/* Without SSE3 the compiler uses no later vector instructions. (arch=x86-64 would not do: clang takes it for a lower
+ * bound.) */
 #define BASELINE __attribute__((target("no-sse3,no-bmi,no-bmi2,no-lzcnt,no-popcnt,no-movbe,no-tbm")))
 
-/* A macro that the compiler has defined expands to 1; any other stays its name. */
+/* TEXT_OF gives "1" for a macro that the compiler has defined, and the macro's name for any other. */
 #define TEXT_OF(text) #text
 #define USED(macro)   (sizeof TEXT_OF(macro) == sizeof "1")
 
-/* CPUID answers by leaf in four registers. */
+/* CPUID gives four registers for each leaf. */
 enum leaf { LEAF_1, LEAF_7, LEAF_7_1, LEAF_EXTENDED, N_LEAVES };
 enum { EAX, EBX, ECX, EDX };
-#define SAVES_STATE 27 /* bit of LEAF_1, ECX: the operating system keeps the registers that XGETBV names */
+#define SAVES_STATE 27 /* bit of LEAF_1, ECX: the operating system saves the registers that XGETBV names */
 
-/* Registers that the operating system must keep, as XGETBV says. */
+/* Registers that the operating system must save; XGETBV says which it saves. */
 #define YMM 0x06u
 #define ZMM 0xe6u
 
-/* Instructions that gcc and clang generate from plain C, and SHA, because core/file/sha256.c has intrinsics. The
- * program has no other intrinsics (AES, AMX). */
+/* Instructions that gcc and clang generate from plain C, and SHA, because core/file/sha256.c has intrinsics for it. The
+ * program has no other intrinsics (such as AES or AMX). */
 static const struct {
     const char *name;
     bool used;
-    unsigned char leaf, in, bit; /* `in`: the register */
+    unsigned char leaf, in, bit; /* in: the register */
     unsigned char state;
 } sets[] = {
     {"SSE3", USED(__SSE3__), LEAF_1, ECX, 0, 0},
@@ -140,12 +140,12 @@ BASELINE void processor_require(uint64_t has) {
     char *end = join_text(join_text(says, "lrnn: this processor lacks "), names);
     end = join_text(end, ", which the program was built to use; build it on this machine, or with make PORTABLE=1\n");
     ssize_t written = write(STDERR_FILENO, says, (size_t)(end - says));
-    (void)written; /* a failure to write can be reported nowhere */
+    (void)written; /* a failure to write cannot be reported anywhere */
     _exit(ST_USAGE);
 }
 
-/* Runs before all other functions of the program, also its own constructors. Constructors of libraries adapt themselves
- * to the processor. */
+/* Runs before all other functions of the program, also before its own constructors. Constructors of libraries adapt
+ * themselves to the processor. */
 BASELINE __attribute__((constructor(101))) static void look_before_main(void) {
     processor_require(processor_has());
 }

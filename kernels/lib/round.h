@@ -1,6 +1,5 @@
-/* round.h - rounds factors of products to fewer bits, to nearest, ties to even, as enum precision (core/op.h) says.
- *
- * Values that are too large become infinite, and NaN stays NaN. The double build converts numbers to float first. */
+/* round.h - rounds factors of products to fewer bits (enum precision, core/op.h): to the nearest number, ties to even.
+ * Values that are too large become infinite, and NaN stays NaN. The double build first converts numbers to float. */
 #ifndef LRNN_KERNELS_LIB_ROUND_H
 #define LRNN_KERNELS_LIB_ROUND_H
 
@@ -12,7 +11,7 @@
 extern "C" {
 #endif
 
-/* The bits of x, rounded so that the last `dropped` bits are 0. */
+/* Returns the bits of x, rounded so that the last `dropped` bits are 0. */
 LRNN_INLINE uint32_t rounded_bits(float x, int dropped) {
     uint32_t bits, one = (uint32_t)1 << dropped;
     memcpy(&bits, &x, sizeof bits);
@@ -28,7 +27,8 @@ LRNN_INLINE real rounded(enum precision p, real x) {
     return y;
 }
 
-/* The precision in which a kernel stores output j, and the gradient of input i (op.h, rounds_out and rounds_din). */
+/* These return the precision in which a kernel stores output j, or the gradient of input i (op.h, rounds_out and
+ * rounds_din). */
 LRNN_INLINE enum precision out_precision(const struct call *c, int j) {
     return c->out[j]->rounded ? c->precision : PRECISION_FULL;
 }
@@ -37,7 +37,7 @@ LRNN_INLINE enum precision din_precision(const struct call *c, int i) {
     return c->in[i] && c->in[i]->grad_rounded ? c->precision : PRECISION_FULL;
 }
 
-/* to[i] = from[i] rounded, i < n, on OpenMP's threads. `to` must not be `from`. */
+/* Computes to[i] = from[i] rounded for i < n, on OpenMP's threads. `to` must not be `from`. */
 void round_reals(enum precision p, int64_t n, const real *from, real *to);
 
 /* Rounds to bf16, 16 bits each. */

@@ -27,10 +27,10 @@ extern "C" {
 #endif
 
 struct scratch {
-    char *base;                 /* NULL: measures */
-    size_t used, bytes;         /* bytes taken so far; bytes of the whole scratch */
-    bool guards;                /* zones between the arrays */
-    struct zone_visitor *zones; /* while measuring: gets each zone; or NULL */
+    char *base;                 /* NULL: it only measures */
+    size_t used, bytes;         /* used: bytes taken so far; bytes: of the whole scratch */
+    bool guards;                /* there are zones between the arrays */
+    struct zone_visitor *zones; /* while measuring, gets each zone; or NULL */
 };
 
 LRNN_INLINE struct scratch scratch_measure(const struct call *c) {
@@ -43,7 +43,7 @@ LRNN_INLINE struct scratch scratch_of(const struct call *c, enum pass pass) {
     return s;
 }
 
-/* Part i of the scratch after `shared`, cut into `parts` equal parts. */
+/* Returns part i of the scratch after the arrays of `shared`. That rest is divided into `parts` equal parts. */
 LRNN_INLINE struct scratch scratch_part(const struct scratch *shared, int64_t i, int64_t parts) {
     struct scratch s = *shared;
     size_t each = (s.bytes - s.used) / (size_t)parts;
@@ -56,7 +56,8 @@ LRNN_INLINE void *scratch_bytes(struct scratch *s, size_t bytes) {
     if (s->guards) end += ARENA_GUARD;
     if (s->zones) s->zones->visit(s->zones, begin + bytes, end);
     s->used = end;
-#ifdef __clang_analyzer__ /* it sees one file at a time and would take a run's arrays for a measurement's */
+/* the analyzer sees one file at a time, and would take the arrays of a run for those of a measurement */
+#ifdef __clang_analyzer__
     return s->base + begin;
 #else
     return s->base ? s->base + begin : NULL;
@@ -76,7 +77,7 @@ LRNN_INLINE int32_t *scratch_i32(struct scratch *s, int64_t n) {
 }
 
 /* An entry of a list of arrays of reals that are taken in order: where to store the array, and its number of elements.
- * Arrays for backward only are in their own list. */
+ * Arrays that only backward needs are in their own list. */
 struct scratch_array {
     real **to;
     int64_t n;
@@ -86,14 +87,15 @@ LRNN_INLINE void scratch_take(struct scratch *s, const struct scratch_array *lis
     for (size_t i = 0; i < count; i++) *list[i].to = scratch_reals(s, list[i].n);
 }
 
-/* The result of `workspace` for a kernel with one array, which is c->scratch[pass]; 0 for 0 bytes. */
+/* Returns the result of `workspace` for a kernel with a single array, which then is c->scratch[pass]. For 0 bytes it is
+ * 0. */
 LRNN_INLINE size_t scratch_single(const struct call *c, size_t bytes) {
     struct scratch s = scratch_measure(c);
     if (bytes > 0) scratch_bytes(&s, bytes);
     return s.used;
 }
 
-/* `count` arrays of n reals each: number i begins at `at` + i * stride. */
+/* `count` arrays of n reals each. Array i begins at `at` + i * stride. */
 struct scratch_rows {
     real *at;
     int64_t stride;

@@ -1,7 +1,7 @@
-/* simd.h - vectors of as many numbers as fit into a register of this processor (LANES), for CPU kernels that place rows
- * of matrices in lanes by hand. Rows are padded with zeros to whole vectors. The number of lanes, and so the bits of
- * sums over lanes, depend on the processor that the program was built for. Loops that compilers vectorise do not need
- * this file. */
+/* simd.h - vectors of LANES numbers, which is as many as fit into a register of this processor. CPU kernels use them to
+ * place rows of matrices in lanes by hand. Rows are padded with zeros to whole vectors. LANES, and so the bits of sums
+ * over lanes, depend on the processor for which the program was built. Loops that compilers vectorise do not need this
+ * file. */
 #ifndef LRNN_KERNELS_LIB_SIMD_H
 #define LRNN_KERNELS_LIB_SIMD_H
 
@@ -38,7 +38,7 @@ FORCE_INLINE lanes lanes_at(const real *x) {
     return v;
 }
 
-/* The first n, then zeros; n is at most LANES. */
+/* Returns the first n numbers, then zeros; n is at most LANES. */
 FORCE_INLINE lanes some_lanes_at(const real *x, int64_t n) {
     lanes v = {0};
     memcpy(&v, x, (size_t)n * sizeof *x);
@@ -49,8 +49,8 @@ FORCE_INLINE void lanes_to(real *x, lanes v) {
     memcpy(x, &v, sizeof v);
 }
 
-/* a b + c, real_fma in each lane. It uses intrinsics where possible, because compilers do not always turn a loop over
- * lanes into one instruction. */
+/* Returns a b + c, by real_fma in each lane. It uses intrinsics where possible, because compilers do not always turn a
+ * loop over lanes into one instruction. */
 FORCE_INLINE lanes lanes_fma(lanes a, lanes b, lanes c) {
 #if defined(__AVX512F__) && REAL_IS_DOUBLE
     return (lanes)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
@@ -67,12 +67,12 @@ FORCE_INLINE lanes lanes_fma(lanes a, lanes b, lanes c) {
 #endif
 }
 
-/* The number in all lanes. */
+/* Returns the number x in all lanes. */
 FORCE_INLINE lanes all_lanes(real x) {
     return x - (lanes){0};
 }
 
-/* a b + c, a being one number. */
+/* Returns a b + c, where a is a single number. */
 FORCE_INLINE lanes lanes_axpy(real a, lanes b, lanes c) {
     return lanes_fma(all_lanes(a), b, c);
 }
@@ -85,14 +85,14 @@ LRNN_INLINE int64_t whole_lanes(int64_t n) {
     return (n + LANES - 1) / LANES * LANES;
 }
 
-/* v with zeros in all lanes except `lane`; all zeros if there is no such lane. */
+/* Returns v with zeros in all lanes except `lane`; all zeros if there is no such lane. */
 FORCE_INLINE lanes lane_alone(lanes v, int lane) {
     lane_bits keep = {0};
     if (lane >= 0 && lane < LANES) keep[lane] = -1;
     return (lanes)((lane_bits)v & keep);
 }
 
-/* to[width] = scale from[n], then zeros. */
+/* Copies scale * from[n] to to[width], and fills up with zeros. */
 LRNN_INLINE void padded_row(int64_t n, int64_t width, real scale, const real *from, real *to) {
     for (int64_t i = 0; i < n; i++) to[i] = scale * from[i];
     for (int64_t i = n; i < width; i++) to[i] = 0;
@@ -106,7 +106,7 @@ FORCE_INLINE real sum_of(lanes x) {
 
 /* --- sums over lanes ---------------------------------------------------------------------------------------------- */
 
-/* Step s of a butterfly: lane j of the result adds lanes j and j ^ s of a, or of b if j has bit s. */
+/* Step s of a butterfly: lane j of the result adds lanes j and j ^ s; they are lanes of b if j has bit s, else of a. */
 #define LANE_OF(j, s)    ((j) & (s) ? LANES + (j) : (j))
 #define PARTNER_OF(j, s) ((j) & (s) ? LANES + ((j) ^ (s)) : ((j) ^ (s)))
 #define TWO(f, j, s)     f(j, s), f((j) + 1, s)
@@ -126,7 +126,7 @@ FORCE_INLINE real sum_of(lanes x) {
     (p)[i] = __builtin_shufflevector((p)[i], (p)[i + (s)], EACH_LANE(LANE_OF, s)) +                                    \
              __builtin_shufflevector((p)[i], (p)[i + (s)], EACH_LANE(PARTNER_OF, s))
 
-/* Lane j of the result is the sum over the lanes of p[j]; p is overwritten. Neighbours are added first. */
+/* Returns a vector whose lane j is the sum over the lanes of p[j]. Overwrites p. Neighbouring lanes are added first. */
 FORCE_INLINE lanes sums_of_rows(lanes *p) {
 #if LANES > 8
     FOLD(p, 8);

@@ -1,21 +1,21 @@
-/* tile_product.cuh - products of small matrices by the warps of a thread block, their factors in shared memory.
+/* tile_product.cuh - products of small matrices, whose factors are in shared memory, by the warps of a thread block.
  *
- * The result is cut into tiles of 16 x 8, a warp one after the other, four elements per lane in registers, as the
- * accumulators of mma.sync.m16n8k8 lie (PTX ISA, "Matrix fragments for mma.m16n8k8"): of lane 4 g + t elements (g, 2t),
- * (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1). Sums run over the depth in ascending order, so that bits depend on sizes
- * alone; rows are a multiple of 16, columns and depth of 8.
+ * The result is divided into tiles of 16 x 8; a warp computes one after the other. Each lane has four elements in
+ * registers, placed like the accumulators of mma.sync.m16n8k8 (PTX ISA, "Matrix fragments for mma.m16n8k8"): lane 4 g +
+ * t has elements (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1). Sums go over the depth in ascending order, so that
+ * bits depend only on sizes. The number of rows is a multiple of 16; columns and depth are multiples of 8.
  *
- * Tensor cores multiply in tf32 (compute capability 8.0 on, float build), and the sums still have fp32's accuracy:
- * scans are in fp32 in every --precision (docs/design.md, "Numbers"). Each factor is split in
- * two, x = high + low + rest, both rounded to tf32's 11 significant bits, and three products are summed:
+ * Tensor cores multiply in tf32 (compute capability 8.0 or more, float build), but the sums have the accuracy of fp32:
+ * scans are in fp32 in every --precision (docs/design.md, "Numbers"). Each factor is split into x = high + low + rest,
+ * where high and low are rounded to tf32's 11 significant bits, and three products are summed:
  *   a b ~ high_a high_b + (low_a high_b + high_a low_b)
- * |low| <= 2^-11 |x| and |rest| <= 2^-22 |x|, so the parts left out, low_a low_b and the two rests, are at most
- * 3 * 2^-22 |a b|: of the size of fp32's rounding, which is 2^-24 of each partial sum. The products themselves are
- * exact, and the small ones are summed apart, where the large sum does not round them. How tensor cores round within a
- * sum of eight the ISA leaves open; where they cut off instead of rounding, as some devices do, a
- * sum is short by up to 2^-23 of its parts every eight terms, which the tests' bounds have room for. An infinite factor
- * makes NaN of what is infinite in plain fp32.
- * Elsewhere the lanes take the same elements by fused multiply-adds of `real`. */
+ * |low| <= 2^-11 |x| and |rest| <= 2^-22 |x|. So the parts that are left out, low_a low_b and the two rests, are at
+ * most 3 * 2^-22 |a b|, about the size of fp32's rounding, which is 2^-24 of each partial sum. The products themselves
+ * are exact. The small products are summed separately, where the large sum does not round them. The ISA does not say
+ * how tensor cores round within a sum of eight. Some devices cut off instead of rounding; then a sum is too small by up
+ * to 2^-23 of its parts every eight terms, which the bounds of the tests allow. With an infinite factor the result is
+ * NaN where plain fp32 gives infinity. On other devices, and in double, the lanes compute the same elements by fused
+ * multiply-adds of `real`. */
 #ifndef LRNN_KERNELS_LIB_TILE_PRODUCT_CUH
 #define LRNN_KERNELS_LIB_TILE_PRODUCT_CUH
 
@@ -30,12 +30,13 @@ struct tile {
     int row, column;
 };
 
-/* A lane's four sums; rest: of the small products. */
+/* A lane's four sums; `rest` sums the small products. */
 struct tile_sums {
     real of[4], rest[4];
 };
 
-/* f(tile) for all tiles of rows x columns, dealt out among the block's warps; all lanes of a warp come together. */
+/* Calls f(tile) for all tiles of rows x columns, divided among the warps of the thread block. All lanes of a warp call
+ * it together. */
 template <class F> __device__ __forceinline__ void each_tile(int rows, int columns, F f) {
     int across = columns / TILE_COLUMNS, tiles = rows / TILE_ROWS * across;
     for (int i = (int)threadIdx.x / WARP; i < tiles; i += (int)blockDim.x / WARP)
@@ -47,7 +48,7 @@ template <class F> __device__ __forceinline__ void each_tile(int rows, int colum
 #if !REAL_IS_DOUBLE && (defined(LRNN_CUDA_HOST) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800))
 #define TILE_TENSOR_CORES 1
 
-/* x as the sum of two numbers of tf32, as their bits. */
+/* x as the sum of two tf32 numbers, given by their bits. */
 struct tile_split {
     uint32_t high, low;
 };
@@ -70,7 +71,7 @@ static __device__ __forceinline__ bool tile_has_tensor_cores(void) {
     return true;
 }
 
-/* To the nearest, ties away from zero; the low bits are not promised to be 0. */
+/* Rounds to the nearest tf32 number, ties away from zero. The low bits may be other than 0. */
 static __device__ __forceinline__ uint32_t tile_tf32(float x) {
     uint32_t bits;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
@@ -81,8 +82,8 @@ static __device__ __forceinline__ float tile_value(uint32_t bits) {
     return __uint_as_float(bits);
 }
 
-/* d += a b of 16 x 8 and 8 x 8. Of lane 4 g + t: a (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4); b (t, g),
- * (t + 4, g). */
+/* Computes d += a b for 16 x 8 and 8 x 8 matrices. Lane 4 g + t has of a (g, t), (g + 8, t), (g, t + 4), (g + 8, t +
+ * 4), and of b (t, g), (t + 4, g). */
 static __device__ __forceinline__ void tile_mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
                  "{%0, %1, %2, %3};"
@@ -136,7 +137,7 @@ __device__ __forceinline__ void tile_add_plain(struct tile at, int depth, A a, B
     }
 }
 
-/* d += the tile of A B; a(i,k) and b(k,j) are their elements. All lanes of the warp come. */
+/* Adds the tile of A B to d; a(i,k) and b(k,j) are the elements of A and B. All lanes of the warp must call it. */
 template <class A, class B>
 __device__ __forceinline__ void tile_add(struct tile at, int depth, A a, B b, struct tile_sums *d) {
 #ifdef TILE_TENSOR_CORES
@@ -148,7 +149,7 @@ __device__ __forceinline__ void tile_add(struct tile at, int depth, A a, B b, st
     tile_add_plain(at, depth, a, b, d);
 }
 
-/* store(i, j, sum) for each element of the lane. */
+/* Calls store(i, j, sum) for each element of the lane. */
 template <class Store>
 __device__ __forceinline__ void tile_store(struct tile at, const struct tile_sums &d, Store store) {
     int lane = (int)threadIdx.x % WARP;

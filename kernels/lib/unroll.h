@@ -1,6 +1,6 @@
-/* unroll.h - rows in registers, inside loops over channels that compilers vectorise. A row is a local array of
- * UNROLLED_MAX elements in a function that is inlined into the loop. n is a constant and every index a literal, so that
- * the row is never in memory, which an `omp simd` loop would share between lanes. */
+/* unroll.h - rows in registers, for code inside loops over channels that compilers vectorise. A row is a local array of
+ * UNROLLED_MAX elements, in a function that is inlined into the loop. n is a constant and every index a literal, so the
+ * row is never in memory; memory would be shared between the lanes of an `omp simd` loop. */
 #ifndef LRNN_KERNELS_LIB_UNROLL_H
 #define LRNN_KERNELS_LIB_UNROLL_H
 
