@@ -1,4 +1,5 @@
-/* arena.c - bump allocation; see arena.h. Memory comes from mmap: zeroed, page-aligned, committed on first touch. */
+/* arena.c - bump allocation; see arena.h. Memory comes from mmap: it is zeroed and page-aligned, and a page is
+ * committed when it is first touched. */
 #include "core/arena.h"
 
 #include <errno.h>
@@ -10,8 +11,8 @@
 #define GUARD_BYTE 0xA5
 #define HUGE_PAGE  (2u << 20)
 
-/* With guards on, each allocation is [header of ARENA_ALIGN bytes: the bytes asked for][those bytes][guard: the rest up
- * to a multiple of ARENA_ALIGN, and ARENA_GUARD bytes more]. */
+/* With guards, each allocation is [header of ARENA_ALIGN bytes: the bytes asked for][those bytes][guard: the rest up to
+ * a multiple of ARENA_ALIGN, and ARENA_GUARD bytes more]. */
 
 static size_t round_up(size_t n, size_t to) {
     return (n + to - 1) / to * to;
@@ -30,7 +31,8 @@ enum status arena_reserve(struct arena *a, size_t bytes, struct error *e) {
 }
 
 void arena_huge_pages(struct arena *a) {
-    if (a->size >= HUGE_PAGE) madvise(a->base, a->size, MADV_HUGEPAGE); /* advice: a refusal changes speed only */
+    /* only advice: if it is refused, only the speed changes */
+    if (a->size >= HUGE_PAGE) madvise(a->base, a->size, MADV_HUGEPAGE);
 }
 
 static bool strikes(struct arena *a) {
@@ -43,7 +45,7 @@ void *arena_alloc(struct arena *a, size_t bytes) {
     if (payload < bytes || total < payload || a->used + total < a->used || strikes(a)) return NULL;
     if (a->used + total > a->peak) a->peak = a->used + total;
     if (!a->base) {
-        a->used += total; /* measuring */
+        a->used += total; /* it only measures */
         return NULL;
     }
     if (a->used + total > a->size) return NULL;
@@ -75,7 +77,8 @@ bool arena_guards_intact(const struct arena *a) {
     for (size_t at = 0; at < a->used;) {
         size_t bytes;
         memcpy(&bytes, a->base + at, sizeof bytes);
-        if (bytes > a->used - at - ARENA_ALIGN - ARENA_GUARD) return false; /* the header itself was overwritten */
+        /* something has overwritten the header itself */
+        if (bytes > a->used - at - ARENA_ALIGN - ARENA_GUARD) return false;
         size_t payload = round_up(bytes ? bytes : 1, ARENA_ALIGN);
         const unsigned char *guard = (const unsigned char *)a->base + at + ARENA_ALIGN + bytes;
         for (size_t i = 0; i < payload - bytes + ARENA_GUARD; i++)

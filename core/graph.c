@@ -6,10 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A training graph may contain two nets. The largest net (most layers, two mixers each) needs half of these. */
+/* A training graph may contain two nets. The largest net (most layers, two mixers each) needs half of these numbers. */
 #define MAX_CALLS   81920
 #define MAX_TENSORS 131072
-#define HOST_BYTES  ((size_t)192 << 20) /* address space for them, names and attributes; committed as used */
+/* address space for them, names and attributes; it is committed as it is used */
+#define HOST_BYTES ((size_t)192 << 20)
 
 enum status graph_create(struct graph *g, const struct graph_options *options, struct params *params, struct error *e) {
     *g = (struct graph){.options = *options, .params = params};
@@ -37,7 +38,7 @@ void graph_fail(struct graph *g, enum status status, const char *format, ...) {
     va_end(args);
 }
 
-/* Fails with the limit that the net exceeds, and advises fewer layers. */
+/* Fails with the limit that the net exceeds, and advises to use fewer layers. */
 static void too_large(struct graph *g, size_t most, const char *of) {
     graph_fail(g, ST_USAGE, "a net has at most %zu %s, and layer %d of this one has more; lower --layers", most, of,
                g->building.layer + 1);
@@ -130,7 +131,7 @@ void graph_scope_pop(struct graph *g) {
     if (b->scope_depth) b->scope[b->scope_ends[--b->scope_depth]] = 0;
 }
 
-/* Gradients are written per input, so two inputs of one call must not share one. */
+/* Gradients are written for each input, so two inputs of a call must not share one. */
 static bool inputs_distinct(struct graph *g, const struct op *op, struct tensor *const *in, int n_in) {
     for (int i = 0; i < n_in; i++)
         for (int j = 0; j < i; j++)

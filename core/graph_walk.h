@@ -1,4 +1,4 @@
-/* graph_walk.h - the walks over a planned graph: forward through its calls, backward through their gradients. */
+/* graph_walk.h - walks of a planned graph: forward through its calls, backward through their gradients. */
 #ifndef LRNN_CORE_GRAPH_WALK_H
 #define LRNN_CORE_GRAPH_WALK_H
 
@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Copies a tensor's value, or its gradient, between the graph's memory and the host's. Only a graph on the CPU may be
- * written and read through the pointers of its tensors. */
+/* These copy a tensor's value, or its gradient, between the graph's memory and the host's. The pointers of tensors may
+ * be used directly only if the graph is on the CPU. */
 void graph_put(struct graph *g, struct tensor *t, const void *from);
 void graph_get(const struct graph *g, const struct tensor *t, void *to);
 void graph_get_grad(const struct graph *g, const struct tensor *t, real *to);

@@ -1,10 +1,10 @@
-/* label.c - see label.h. The strings take as many bytes as the formatted label: a string ends in a 0 where the
- * formatted label has ':', '=' or ','. */
+/* label.c - see label.h. A label's strings take as many bytes as the formatted label: where that has ':', '=' or ',', a
+ * string ends with a 0. */
 #include "core/label.h"
 
 #include <string.h>
 
-#define SHOWN 60 /* characters of a text that a message quotes */
+#define SHOWN 60 /* most characters of a text that a message quotes */
 
 /* --- strings: the name, then key and value of each pair ----------------------------------------------------------- */
 
@@ -19,7 +19,8 @@ static enum status too_long(const struct label *l, struct error *e) {
                 label_name(l), LABEL_TEXT - 1);
 }
 
-/* The error for text that is no pair. After a comma it may be meant as another value of the option before it. */
+/* Makes the error for a text that is no pair. After a comma it may be meant as another value of the option before
+ * it. */
 static enum status no_pair(const struct label *l, const char *owner, const char *text, struct error *e) {
     bool of_sweep = l->n && (!strncmp(owner, "model ", 6) || !strncmp(owner, "task ", 5));
     if (!of_sweep) return fail(e, ST_USAGE, "%s: '%.*s' is not of the form name=value", owner, SHOWN, text);
@@ -33,7 +34,7 @@ static enum status given_twice(const char *owner, const char *key, struct error 
     return fail(e, ST_USAGE, "%s: option '%.*s' is given twice", owner, SHOWN, key);
 }
 
-/* Puts `text` in place of the `old` bytes at offset `at`. */
+/* Replaces the `old` bytes at offset `at` by `text`. */
 static enum status splice(struct label *l, size_t at, size_t old, const char *text, size_t bytes, struct error *e) {
     if (bytes > old && bytes - old > sizeof l->text - l->used) return too_long(l, e);
     memmove(l->text + at + bytes, l->text + at + old, l->used - at - old);
@@ -47,7 +48,7 @@ static enum status replace(struct label *l, int index, const char *text, struct 
     return splice(l, (size_t)(old - l->text), strlen(old) + 1, text, strlen(text) + 1, e);
 }
 
-/* The number of the pair with that key; -1 if there is none. */
+/* Returns the number of the pair with that key; -1 if there is none. */
 static int find(const struct label *l, const char *key) {
     const char *at = string_at(l, 1);
     for (int i = 0; i < l->n; i++) {
@@ -146,10 +147,10 @@ bool text_ends(const char *text, const char *ending) {
  * "test_length=128,256". */
 static bool starts_number(const char *text) {
     size_t digits = strspn(text, "0123456789");
-    return digits && strchr(", \t", text[digits]); /* or the end */
+    return digits && strchr(", \t", text[digits]); /* or at the end of the text */
 }
 
-/* Whether a number follows each comma of the value, so that parse_pairs can read it. */
+/* Whether a number follows each comma of the value. Only then can parse_pairs read it. */
 static bool is_list(const char *value) {
     while ((value = strchr(value, ',')))
         if (!starts_number(++value)) return false;
@@ -190,7 +191,7 @@ enum status label_parse(struct label *l, const char *kind, const char *text, str
 }
 
 enum status label_format(const struct label *l, char *buffer, size_t size, struct error *e) {
-    size_t skip = l->used && !*label_name(l); /* the name's end */
+    size_t skip = l->used && !*label_name(l); /* the end of the name */
     if (l->used - skip > size)
         return fail(e, ST_USAGE, "'%.*s:...' with its options is longer than %zu characters; shorten them", SHOWN,
                     label_name(l), size - 1);

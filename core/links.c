@@ -21,7 +21,7 @@ int64_t links_scratch(int64_t n) {
     return n * row_words(n) + 1;
 }
 
-/* Returns true if no ancestor of edge `from` reaches edge `to` yet, and then adds `from` and its ancestors to the
+/* Returns true if no ancestor of edge `from` reaches edge `to` yet; then it adds `from` and its ancestors to the
  * ancestors of `to`. Row e of `ancestors` has a bit for each edge that reaches edge e. */
 static bool keep_in_tree(uint64_t *ancestors, int64_t n, int64_t from, int64_t to) {
     uint64_t *of_from = ancestors + from * row_words(n), *of_to = ancestors + to * row_words(n);

@@ -10,7 +10,7 @@
 
 #include "core/paragraph.h"
 
-#define MOST_NAMED 24 /* names in an error at most; `lrnn list` and `lrnn --help` show longer lists */
+#define MOST_NAMED 24 /* most names in an error; `lrnn list` and `lrnn --help` show longer lists */
 
 bool parse_int64(const char *text, int64_t *value) {
     if (!*text || isspace((unsigned char)*text)) return false;
@@ -32,7 +32,7 @@ bool parse_double(const char *text, double *value) {
     double v = strtod(text, &end);
     bool vanished = v == 0 && errno == ERANGE;
     if (end == text || *end || !isfinite(v) || vanished) return false;
-    *value = v + 0.0; /* turns -0 into 0, so that one number has one text */
+    *value = v + 0.0; /* turns -0 into 0, so that each number has a single text */
     return true;
 }
 
@@ -60,7 +60,8 @@ static bool parse_time(const char *text, double *seconds) {
     return true;
 }
 
-/* Index of `name` among blank-separated choices, -1 if absent; with name == NULL the number of choices. */
+/* Returns the index of `name` among the choices, which blanks separate; -1 if it is absent. With name == NULL it
+ * returns the number of choices. */
 static int choice_index(const char *choices, const char *name) {
     int i = 0;
     for (const char *at = choices; *at; i++) {
@@ -87,7 +88,7 @@ const struct option *option_find(const struct option *table, const char *name) {
     return NULL;
 }
 
-/* Levenshtein distance. Names longer than the buffer count as far away. */
+/* Returns the Levenshtein distance. Names that are longer than the buffer count as far away. */
 static int edit_distance(const char *a, const char *b) {
     int row[65];
     size_t n = strlen(b);
@@ -122,7 +123,8 @@ const char *nearest_name(const char *name, int count, const char *(*name_of)(con
         }
     }
     int n = (int)strlen(name), most = n < 4 ? 2 : n / 2;
-    return best_distance <= most && best_distance < n ? best : NULL; /* at least one letter of `name` must remain */
+    /* at least one letter of `name` must be right */
+    return best_distance <= most && best_distance < n ? best : NULL;
 }
 
 enum status name_choose(const char *kind, const char *name, int count, const char *(*name_of)(const void *list, int i),
@@ -154,7 +156,7 @@ static int option_count(const struct option *table) {
     return n;
 }
 
-/* "model bdlru", "mixer bdlru", "task s5" */
+/* Whether `owner` already says what it is: "model bdlru", "mixer bdlru", "task s5". */
 static bool is_described(const char *owner) {
     return !strncmp(owner, "model ", 6) || !strncmp(owner, "mixer ", 6) || !strncmp(owner, "task ", 5);
 }
@@ -174,7 +176,8 @@ static enum status unknown_option(const struct option *table, const char *owner,
     return fail(e, ST_USAGE, "%s has no option '%.60s'; there are:%s", owner, name, names);
 }
 
-/* Fails with "lr=abc (papers/x.plan line 7): expected a number from 0 to 10, got 'abc'"; the owner is in brackets. */
+/* Fails with a message such as "lr=abc (papers/x.plan line 7): expected a number from 0 to 10, got 'abc'". The owner is
+ * in brackets. */
 static enum status bad_value(const struct option *o, const char *owner, const char *value, struct error *e) {
     char low[40], high[40], what[512];
     format_double(o->min, low, sizeof low);
@@ -286,7 +289,7 @@ bool option_same(const struct option *o, const void *a, const void *b) {
     return o->type == OPT_TEXT_FIELD ? strcmp(x, y) == 0 : memcmp(x, y, bytes[o->type]) == 0;
 }
 
-/* The option whose value auto means, or NULL. */
+/* Returns the option whose value "auto" means, or NULL. */
 static const struct option *auto_of(const struct option *table, const struct option *o) {
     return o->type == OPT_INT && o->flags & OPT_AUTO && o->choices ? option_find(table, o->choices) : NULL;
 }
@@ -333,7 +336,7 @@ int options_format(const struct option *table, const void *object, const char *s
     return total;
 }
 
-#define OPTION_HELP_COLUMN 19 /* where the help text of a flag begins, unless its name is longer */
+#define OPTION_HELP_COLUMN 19 /* column where the help text of a flag begins, unless the flag's name is longer */
 
 void options_print_help(const struct option *table, const char *prefix, FILE *out) {
     for (const struct option *o = table; o->name; o++) {

@@ -45,7 +45,7 @@ static bool is_control(char c) {
     return (unsigned char)c < 0x20 || c == 0x7f;
 }
 
-/* Bytes of the word at the start of the text, and the columns that they take. */
+/* Returns the bytes of the word at the start of the text, and how many columns they take. */
 static int word_bytes(const char *text, int *columns) {
     int n = 0;
     for (*columns = 0; text[n] && text[n] != ' ' && !is_control(text[n]); n++) *columns += takes_a_column(text[n]);

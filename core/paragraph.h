@@ -1,25 +1,26 @@
-/* paragraph.h - text for people, as wide as their terminal. */
+/* paragraph.h - text for people, which is wrapped to the width of their terminal. */
 #ifndef LRNN_CORE_PARAGRAPH_H
 #define LRNN_CORE_PARAGRAPH_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Columns of the stream's terminal. 0: it is no terminal; programs read the output, so write one item per line. */
+/* Returns the columns of the stream's terminal. 0: it is no terminal; then programs read the output, and each item
+ * should be on one line. */
 int terminal_width(FILE *f);
-int terminal_height(FILE *f); /* its lines, likewise */
+int terminal_height(FILE *f); /* its lines; 0: it is no terminal */
 
 /* terminal_has_codes: whether the stream is a terminal that knows escape codes (TERM), so that a line can be
  * overwritten. terminal_has_bold: whether bold text may be used there; NO_COLOR forbids it (no-color.org). */
 bool terminal_has_codes(FILE *f);
 bool terminal_has_bold(FILE *f);
 
-/* Columns that UTF-8 text takes: continuation bytes take none. */
+/* Returns how many columns a UTF-8 text takes. Continuation bytes take none. */
 int text_width(const char *text);
 
-/* Writes text on a line that already has `column` columns. A word that would exceed `width` columns goes to the next
- * line after `indent` spaces, unless it is the first word of its line; width 0: all in one line. Control characters
- * become spaces. Writes no newline at the end. */
+/* Writes text on a line that already has `column` columns. A word that would pass `width` columns goes to the next
+ * line, after `indent` spaces, unless it is the first word of its line. If width is 0, everything is on one line.
+ * Control characters become spaces. It writes no newline at the end. */
 void paragraph_print(FILE *f, int width, int column, int indent, const char *text);
 
 #endif

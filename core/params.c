@@ -8,7 +8,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define NAMES_BYTES ((size_t)8 << 20) /* address space for names and the list; committed as used */
+#define NAMES_BYTES ((size_t)8 << 20) /* address space for names and the list; it is committed as it is used */
 #define MAX_PARAMS  16384             /* the largest net (most layers, bidirectional) has 11 525 */
 #define PARAM_ALIGN 16                /* floats: one cache line */
 
@@ -100,7 +100,7 @@ int64_t params_trained(const struct params *p) {
     return n;
 }
 
-/* Index in the stored tensor of element `i` in contract order. */
+/* Returns the index in the stored tensor of element `i` in the order of files. */
 static int64_t stored_index(const struct layout *l, int64_t i) {
     int64_t index[LAYOUT_MAX_RANK] = {0}, stored = 0;
     for (int a = l->rank - 1; a >= 0; a--) {
@@ -136,8 +136,8 @@ static double draw(const struct init *init, struct rng *r, int64_t element) {
     }
 }
 
-/* Key of a parameter's random numbers: a hash of the run's seed and the parameter's name, or of the name (draws_as) in
- * the same scope whose numbers it shares. */
+/* Returns the key of a parameter's random numbers: a hash of the run's seed and the parameter's name. If draws_as is
+ * given, that name in the same scope is used instead, so that the two share their numbers. */
 static uint64_t init_key(const struct param *param, uint64_t seed) {
     char name[512];
     int scope = (int)(strlen(param->name) - strlen(param->spec.name));

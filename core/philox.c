@@ -3,8 +3,9 @@
 
 #include <math.h>
 
-/* Up to 2^32 one word is enough: multiply and shift, rejecting the few products that would favour some values (Lemire
- * 2019, "Fast random integer generation in an interval"). Beyond, bits are drawn until they fall below n. */
+/* If n is at most 2^32, one word is enough: multiply and shift, and reject the few products that would favour some
+ * values (Lemire 2019, "Fast random integer generation in an interval"). If n is larger, bits are drawn until they are
+ * below n. */
 uint64_t rng_below(struct rng *r, uint64_t n) {
     if (n <= UINT32_MAX) {
         uint32_t size = (uint32_t)n;
@@ -24,6 +25,6 @@ uint64_t rng_below(struct rng *r, uint64_t n) {
 }
 
 double rng_normal(struct rng *r) {
-    double radius = sqrt(-2.0 * log(1.0 - rng_uniform(r))); /* 1 - u lies in (0, 1] */
+    double radius = sqrt(-2.0 * log(1.0 - rng_uniform(r))); /* 1 - u is in (0, 1] */
     return radius * cos(2.0 * 3.14159265358979323846 * rng_uniform(r));
 }

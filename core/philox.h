@@ -1,8 +1,8 @@
-/* philox.h - counter-based randomness: Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2,
- * 3").
+/* philox.h - random numbers from a counter: Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1,
+ * 2, 3").
  *
- * There is no hidden state: a number is a pure function of (seed, stream, index, position), so any thread, and any
- * device, may make example i of a split without having made the ones before it. */
+ * There is no hidden state. A number is a pure function of (seed, stream, index, position), so any thread and any
+ * device can make example i of a split without making those before it. */
 #ifndef LRNN_CORE_PHILOX_H
 #define LRNN_CORE_PHILOX_H
 
@@ -14,13 +14,13 @@
 extern "C" {
 #endif
 
-/* Disjoint uses of one seed. Values are part of the numerics version: append, never renumber. */
+/* Different uses of one seed. The values are part of the numerics version: append new ones, never renumber. */
 enum rng_stream {
-    STREAM_INIT = 1,     /* initial parameters; index = parameter's name hash, position = element */
+    STREAM_INIT = 1,     /* initial parameters; index: hash of the parameter's name; position: element */
     STREAM_DATA = 2,     /* examples of a task; index = example */
     STREAM_SHUFFLE = 3,  /* order of the training examples; index = epoch */
-    STREAM_DROPOUT = 4,  /* index = step, one sub-stream an op */
-    STREAM_TABLE = 5,    /* tables a task draws once */
+    STREAM_DROPOUT = 4,  /* dropout masks; index: step; each op has its own sub-stream */
+    STREAM_TABLE = 5,    /* tables that a task draws once */
     STREAM_TEST = 6,     /* inputs of tests */
     STREAM_BOOTSTRAP = 7 /* resampling of statistics */
 };
@@ -29,7 +29,8 @@ struct philox_block {
     uint32_t word[4];
 };
 
-/* The ten-round bijection of the 128-bit counter under the 64-bit key, as in Random123. */
+/* Maps the 128-bit counter to random bits under the 64-bit key, in ten rounds; the map is one to one, as in
+ * Random123. */
 LRNN_INLINE struct philox_block philox4x32(struct philox_block counter, uint32_t key0, uint32_t key1) {
     for (int round = 0; round < 10; round++) {
         uint64_t p0 = (uint64_t)0xD2511F53u * counter.word[0];
@@ -43,18 +44,18 @@ LRNN_INLINE struct philox_block philox4x32(struct philox_block counter, uint32_t
     return counter;
 }
 
-/* Block `block` of the sequence (seed, stream, index). */
+/* Returns block `block` of the sequence (seed, stream, index). */
 LRNN_INLINE struct philox_block philox_at(uint64_t seed, uint32_t stream, uint64_t index, uint32_t block) {
     struct philox_block counter = {{(uint32_t)index, (uint32_t)(index >> 32), stream, block}};
     return philox4x32(counter, (uint32_t)seed, (uint32_t)(seed >> 32));
 }
 
-/* A reader of one sequence, four words at a time. */
+/* Reads one sequence, four words at a time. */
 struct rng {
     uint64_t seed, index;
     uint32_t stream, block;
     struct philox_block words;
-    int left; /* unread words in `words` */
+    int left; /* number of words in `words` that are not read yet */
 };
 
 LRNN_INLINE struct rng rng_at(uint64_t seed, uint32_t stream, uint64_t index) {
@@ -75,23 +76,24 @@ LRNN_INLINE uint64_t rng_u64(struct rng *r) {
     return low | (uint64_t)rng_u32(r) << 32;
 }
 
-/* Uniform integer in [0, n), n >= 1, without bias (rejection). */
+/* Returns a uniform integer in [0, n), n >= 1, without bias (by rejection). */
 uint64_t rng_below(struct rng *r, uint64_t n);
 
-/* Uniform in [0, 1) with 53 random bits. */
+/* Returns a uniform number in [0, 1) with 53 random bits. */
 LRNN_INLINE double rng_uniform(struct rng *r) {
     return (double)(rng_u64(r) >> 11) * 0x1p-53;
 }
 
-/* Standard normal (Box-Muller, the cosine branch; two uniforms a draw so that position stays predictable). */
+/* Returns a standard normal number (Box-Muller, the cosine branch). Each draw takes two uniform numbers, so that the
+ * position stays predictable. */
 double rng_normal(struct rng *r);
 
 /* --- permutations ------------------------------------------------------------------------------------------------- */
 
 #define PERMUTE_ROUNDS 8
 
-/* Each round maps (left, right) to (right, left ^ F(right)), which is invertible for any F. The third word of the
- * counter has its top bit set, so no counter of philox_at is equal to it. */
+/* Maps (left, right) to (right, left ^ F(right)), which is invertible for any F. The third word of the counter has its
+ * top bit set, so the counter differs from every counter of philox_at. */
 LRNN_INLINE uint64_t permute_once(uint64_t seed, uint32_t stream, uint64_t epoch, uint64_t value, int half_bits) {
     uint32_t mask = (uint32_t)((UINT64_C(1) << half_bits) - 1);
     uint32_t left = (uint32_t)(value >> half_bits), right = (uint32_t)value & mask;
@@ -106,11 +108,11 @@ LRNN_INLINE uint64_t permute_once(uint64_t seed, uint32_t stream, uint64_t epoch
     return (uint64_t)left << half_bits | right;
 }
 
-/* A keyed bijection of [0, n), n >= 1: a Feistel network over the next power of four with cycle walking. Gives the
- * epoch's shuffled order and distinct training examples without storing either.
+/* Maps [0, n), n >= 1, one to one to itself, depending on a key: a Feistel network over the next power of four, with
+ * cycle walking. It gives each epoch's shuffled order, and distinct training examples, without storing them.
  *
- * If a result lies outside [0, n), the bijection is applied again. This walk along its cycle comes back to [0, n)
- * because it started there. The domain has fewer than 4 n elements, so it takes fewer than four steps on average. */
+ * If a result is outside [0, n), the map is applied again. This comes back to [0, n), because it started there and the
+ * map is one to one. The domain has fewer than 4 n elements, so it takes fewer than four steps on average. */
 LRNN_INLINE uint64_t permute_index(uint64_t seed, uint32_t stream, uint64_t epoch, uint64_t i, uint64_t n) {
     int half_bits = 0;
     while (UINT64_C(1) << (2 * half_bits) < n) half_bits++;

@@ -23,7 +23,8 @@ enum status place_parse(const char *name, enum device *device, int *index, struc
     return fail(e, ST_USAGE, "unknown device '%.64s'; expected cpu, cuda or cuda:N", name);
 }
 
-/* The number of CUDA devices of this machine. 0 if there is no driver or the build has no CUDA; *why says which. */
+/* Returns the number of CUDA devices of this machine. 0: there is no driver, or the build has no CUDA; *why says
+ * which. */
 static int place_cuda_devices(const char **why) {
 #ifdef LRNN_CUDA
     return cuda_place_ops.devices(why);
@@ -51,7 +52,7 @@ enum status place_open(struct place *p, const char *name, struct error *e) {
 #endif
 }
 
-/* The findings of the child process. */
+/* What the child process has found. */
 struct probed {
     struct error error;
     int devices;
@@ -81,7 +82,7 @@ static enum status describe_device(int index, struct place_info *info, struct er
     return status;
 }
 
-/* Looks at all devices and fails unless they all have the same name. */
+/* Looks at all devices. Fails if their names differ. */
 static void look_at_all(const char *name, struct probed *found) {
     const char *why;
     struct place_info first, info;
@@ -140,7 +141,7 @@ enum status place_probe_all(const char *name, int *devices, struct error *e) {
     return status;
 }
 
-/* The newest compute capability whose features kernels use: clusters, launches that overlap. */
+/* Kernels use features up to this compute capability: clusters, and launches that overlap. */
 #define NEWEST_CODE 90
 
 bool place_code_note(const struct place_info *info, char text[PLACE_NOTE]) {
@@ -227,7 +228,7 @@ static const char *cpu_capture_failure(const struct place *p) {
     return "";
 }
 
-/* The CPU has no marks and captures nothing, so the functions that take a mark or a capture are never called. */
+/* The CPU has no marks and captures nothing, so functions that take a mark or a capture are never called. */
 static const struct place_ops cpu_ops = {
     .close = cpu_close,
     .describe = cpu_describe,

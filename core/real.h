@@ -17,23 +17,23 @@ typedef float real;
 #define REAL_NAME      "fp32"
 #endif
 
-#define REAL_EPSILON (REAL_IS_DOUBLE ? 0x1p-52 : 0x1p-23) /* from 1 to the next number */
+#define REAL_EPSILON (REAL_IS_DOUBLE ? 0x1p-52 : 0x1p-23) /* distance from 1 to the next number */
 
-/* FORCE_INLINE: inlined whatever the compiler's budget says. It is for functions whose call would prevent a loop from
- * being vectorised or an argument from being a compile-time constant. */
+/* FORCE_INLINE: inlined in any case. It is for functions whose call would keep a loop from being vectorised, or an
+ * argument from being a compile-time constant. */
 #if defined(__CUDACC__)
 #define LRNN_INLINE  static inline __host__ __device__
 #define FORCE_INLINE static __forceinline__ __host__ __device__
 #else
 #define LRNN_INLINE static inline
-#if defined(__SANITIZE_ADDRESS__) && !defined(__cplusplus) /* each copy takes long to compile there */
+#if defined(__SANITIZE_ADDRESS__) && !defined(__cplusplus) /* there, each copy takes long to compile */
 #define FORCE_INLINE static inline
 #else
 #define FORCE_INLINE static inline __attribute__((always_inline))
 #endif
 #endif
 
-/* a * b + c */
+/* Returns a * b + c. */
 LRNN_INLINE real real_fma(real a, real b, real c) {
 #if defined(__FMA__) || defined(__CUDA_ARCH__)
 #ifdef LRNN_DOUBLE

@@ -1,9 +1,9 @@
 /* real_math.h - exp, log, tanh, sigmoid, softplus and sqrt in `real`.
  *
- * double: libm. float: branch-free polynomials that compilers vectorise inside `#pragma omp simd` loops; every lane
- * does the same arithmetic, so an element's bits do not depend on where in a vector it sits. Nothing here reads or sets
- * errno. NaN comes through everywhere. Errors are measured over all of float by tests/core/check_real_math.c.
- * Coefficients of exp, log and tanh: S. Moshier, Cephes single precision (expf, logf, tanhf). */
+ * In double they call libm. In float they are polynomials without branches, which compilers vectorise inside `#pragma
+ * omp simd` loops. Every lane does the same arithmetic, so the bits of an element do not depend on its place in a
+ * vector. Nothing here reads or sets errno. NaN stays NaN everywhere. tests/core/check_real_math.c measures the errors
+ * over all of float. Coefficients of exp, log and tanh: S. Moshier, Cephes single precision (expf, logf, tanhf). */
 #ifndef LRNN_CORE_REAL_MATH_H
 #define LRNN_CORE_REAL_MATH_H
 
@@ -60,11 +60,11 @@ FORCE_INLINE real real_of_bits(uint32_t u) {
     return x;
 }
 
-/* e^x = 2^k e^r with k = round(x / ln 2), |r| <= ln(2)/2. `magic` is 1.5 * 2^23 + 126: adding it to x / ln 2 rounds and
- * leaves k + 126, the exponent field of 2^(k-1), in the low bits; the other factor 2 goes into the polynomial's last
- * step. The lower clamp makes that field 0, so results below 1.66e-38 (1.4 times the smallest normal) are 0. The upper
- * clamp, k <= 128, lies beyond overflow. It compares bits, because gcc compiles two float clamps to branches and four
- * comparisons. */
+/* Computes e^x = 2^k e^r with k = round(x / ln 2), |r| <= ln(2)/2. `magic` is 1.5 * 2^23 + 126. Adding it to x / ln 2
+ * rounds, and leaves k + 126 in the low bits, which is the exponent field of 2^(k-1). The missing factor 2 is in the
+ * last step of the polynomial. The lower clamp makes this field 0, so results below 1.66e-38 (1.4 times the smallest
+ * normal number) are 0. The upper clamp, k <= 128, is beyond overflow. It compares bits, because gcc compiles two float
+ * clamps to branches and four comparisons. */
 FORCE_INLINE real real_exp(real x) {
     const real magic = 12582912.0f + 126.0f;
     const uint32_t top = 0x4b4000feu; /* bits of magic + 128 */
@@ -72,7 +72,7 @@ FORCE_INLINE real real_exp(real x) {
     uint32_t field = real_bits(real_fma(y, 1.44269504088896341f, magic));
     field = field < top ? field : top;
     real k = real_of_bits(field) - magic;
-    real r = real_fma(k, -0.693359375f, y); /* ln 2 in two parts; k times the first part is exact */
+    real r = real_fma(k, -0.693359375f, y); /* ln 2 is in two parts; k times the first part is exact */
     r = real_fma(k, 2.12194440e-4f, r);
     real p = real_fma(1.9875691500e-4f, r, 1.3981999507e-3f);
     p = real_fma(p, r, 8.3334519073e-3f);
@@ -83,7 +83,7 @@ FORCE_INLINE real real_exp(real x) {
     return real_fma(p, 2.0f, 2.0f) * real_of_bits(field << 23);
 }
 
-/* log(f + 1) for f in [sqrt(1/2) - 1, sqrt(2) - 1], plus e ln 2. */
+/* Returns log(f + 1) + e ln 2, for f in [sqrt(1/2) - 1, sqrt(2) - 1]. */
 FORCE_INLINE real real_log_reduced(real f, real e) {
     real z = f * f;
     real p = real_fma(7.0376836292e-2f, f, -1.1514610310e-1f);
@@ -100,7 +100,8 @@ FORCE_INLINE real real_log_reduced(real f, real e) {
     return real_fma(e, 0.693359375f, f + p);
 }
 
-/* log x; -inf at 0, NaN below. x = m 2^e with m in [sqrt(1/2), sqrt(2)); denormals are scaled up first. */
+/* Returns log x; -inf for 0, NaN for negative x. x = m 2^e with m in [sqrt(1/2), sqrt(2)); denormal numbers are first
+ * scaled up. */
 FORCE_INLINE real real_log(real x) {
     const uint32_t sqrt_half = 0x3f3504f3u; /* bits of sqrt(1/2) */
     real tiny = x < 1.17549435e-38f ? 1.0f : 0.0f;
@@ -115,7 +116,7 @@ FORCE_INLINE real real_log(real x) {
     return x != x ? x : y;
 }
 
-/* |x| < 5/8: odd polynomial; else 1 - 2 / (e^(2|x|) + 1) with the sign of x. */
+/* For |x| < 5/8 it uses an odd polynomial, else 1 - 2 / (e^(2|x|) + 1) with the sign of x. */
 FORCE_INLINE real real_tanh(real x) {
     real a = real_abs(x), z = x * x;
     real p = real_fma(-5.70498872745e-3f, z, 2.06390887954e-2f);
@@ -128,7 +129,8 @@ FORCE_INLINE real real_tanh(real x) {
     return a < 0.625f ? small : large;
 }
 
-/* log(1 + e^x) = max(x, 0) + log(1 + u), u = e^-|x| in [0,1]; the last term restores what 1 + u rounds away. */
+/* Returns log(1 + e^x) = max(x, 0) + log(1 + u), with u = e^-|x| in [0,1]. The last term restores what is lost by
+ * rounding 1 + u. */
 FORCE_INLINE real real_softplus(real x) {
     real u = real_exp(-real_abs(x)), w = 1.0f + u;
     real tail = real_log(w) + (u - (w - 1.0f)) / w;
@@ -137,7 +139,7 @@ FORCE_INLINE real real_softplus(real x) {
 
 #endif
 
-/* 1 / (1 + e^-x) */
+/* Returns 1 / (1 + e^-x). */
 FORCE_INLINE real real_sigmoid(real x) {
     return 1 / (1 + real_exp(-x));
 }

@@ -15,7 +15,7 @@ enum status fail(struct error *e, enum status status, const char *format, ...) {
     e->status = status;
     vsnprintf(e->text, sizeof e->text, format, args);
     va_end(args);
-    for (char *at = e->text; *at; at++) /* quoted text may contain anything */
+    for (char *at = e->text; *at; at++) /* quoted text may contain any characters */
         if ((unsigned char)*at < ' ' || *at == 0x7f) *at = '?';
     return status;
 }

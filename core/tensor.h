@@ -1,5 +1,5 @@
-/* tensor.h - shapes and borrowed memory. A tensor never owns what it points to: arenas do. Row-major, last index
- * fastest. */
+/* tensor.h - shapes and borrowed memory. A tensor never owns its memory; arenas do. Elements are row-major: the last
+ * index varies fastest. */
 #ifndef LRNN_CORE_TENSOR_H
 #define LRNN_CORE_TENSOR_H
 
@@ -21,10 +21,11 @@ struct param;
 
 /* The planner's notes on a tensor (core/graph_plan.h). */
 struct tensor_plan {
-    bool has_grad, written;        /* a gradient flows here; a call has written it */
-    int value_last, grad_first;    /* moment the value is last read, the gradient first written */
-    int value_buffer, grad_buffer; /* index of the buffer, -1 = none */
-    int grad_writers;              /* calls that write the gradient */
+    bool has_grad, written; /* a gradient is wanted here; a call has written it */
+    /* the moment at which the value is read last; at which the gradient is written first */
+    int value_last, grad_first;
+    int value_buffer, grad_buffer; /* index of the buffer; -1: none */
+    int grad_writers;              /* number of calls that write the gradient */
 };
 
 struct tensor {
@@ -32,19 +33,19 @@ struct tensor {
     enum dtype dtype;
     int rank; /* 1..TENSOR_MAX_RANK */
     int64_t dims[TENSOR_MAX_RANK];
-    bool needs_grad;     /* it depends on a parameter, or on an input whose gradient is wanted */
-    bool keep;           /* value and gradient stay readable after the walk (inputs, outputs) */
-    void *data;          /* real * or int32_t *; bound by graph_plan */
-    real *grad;          /* NULL if no gradient is wanted; bound by graph_plan */
-    struct tensor *base; /* for a view: the tensor whose memory and gradient it shares; NULL: not a view */
-    struct param *param; /* the parameter it shows, or NULL */
+    bool needs_grad;     /* it depends on a parameter, or on an input that needs a gradient */
+    bool keep;           /* value and gradient can be read after the walk (inputs, outputs) */
+    void *data;          /* real * or int32_t *; graph_plan sets it */
+    real *grad;          /* NULL if no gradient is wanted; graph_plan sets it */
+    struct tensor *base; /* for a view, the tensor whose memory and gradient it shares; else NULL */
+    struct param *param; /* the parameter whose values it has, or NULL */
     int producer;        /* index of the call that writes it; -1 for inputs and parameters */
     int id;              /* index in the graph's list of tensors */
-    int32_t limit;       /* ids lie in [0, limit) */
+    int32_t limit;       /* ids are in [0, limit) */
     bool ignorable;      /* ids may also be -100 */
-    /* Only products read the value, or the gradient, as a factor: its producer, or the one call that writes the
-     * gradient, stores it rounded to its precision (graph_plan.c). A parameter keeps its value: `factor` is a copy that
-     * the first product of a forward walk rounds. */
+    /* True if only products read the value (or the gradient), and as a factor. Then its producer (or the one call that
+     * writes the gradient) stores it rounded to the precision of these products (graph_plan.c). A parameter keeps its
+     * value; `factor` is then a copy that the first product of a forward walk rounds. */
     bool rounded, grad_rounded;
     const real *factor;
     struct tensor_plan plan;
@@ -56,7 +57,7 @@ LRNN_INLINE int64_t tensor_count(const struct tensor *t) {
     return n;
 }
 
-/* A tensor seen as a matrix: all leading axes are rows, the last one columns. */
+/* A tensor as a matrix: the last axis are the columns, all other axes together the rows. */
 LRNN_INLINE int64_t tensor_cols(const struct tensor *t) {
     return t->dims[t->rank - 1];
 }
@@ -70,7 +71,7 @@ LRNN_INLINE struct tensor *tensor_base(struct tensor *t) {
     return t;
 }
 
-/* Keeps value (and gradient) readable after a walk of its graph. t may be NULL, after an error of the graph. */
+/* Lets the value (and gradient) be read after a walk of its graph. t may be NULL, after an error of the graph. */
 LRNN_INLINE void tensor_keep(struct tensor *t) {
     if (t) tensor_base(t)->keep = true;
 }

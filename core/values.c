@@ -9,7 +9,7 @@
 #include "core/label.h"
 #include "core/option.h"
 
-#define MAX_TEXTS 1000 /* settings of a task, values of an axis */
+#define MAX_TEXTS 1000 /* a task may have so many settings, an axis so many values */
 
 void texts_free(struct texts *t) {
     for (int i = 0; i < t->n; i++) free(t->list[i]);
@@ -49,7 +49,8 @@ enum status values_expand(const char *name, const char *list, struct texts *valu
         bool range = range_parse(item, &from, &to);
         if (range) TRY(range_check(name, from, to, e));
         if (!range) TRY(texts_add(values, item, e));
-        for (int64_t v = 0; range && v <= to - from; v++) { /* a loop up to `to` never ends at INT64_MAX */
+        /* it does not compare with `to`, because at INT64_MAX such a loop would never end */
+        for (int64_t v = 0; range && v <= to - from; v++) {
             snprintf(number, sizeof number, "%" PRId64, from + v);
             TRY(texts_add(values, number, e));
         }

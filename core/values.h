@@ -15,17 +15,17 @@ struct texts {
 
 void texts_free(struct texts *t);
 
-/* Adds a copy. ST_USAGE: the list is full; ST_MEMORY. */
+/* Adds a copy of the text. ST_USAGE: the list is full; ST_MEMORY. */
 enum status texts_add(struct texts *t, const char *text, struct error *e);
 
 /* Parses "3..20"; false if the text is no such range. */
 bool range_parse(const char *text, int64_t *from, int64_t *to);
 
-/* Adds the values of the flag `name`: "1..4", "0,0.1", "2". Errors: as texts_add; ST_USAGE with the flag's name: a
- * range is empty or has more values than a list may have. */
+/* Adds the values of the flag `name`, such as "1..4", "0,0.1" or "2". Errors as texts_add; ST_USAGE, with the flag's
+ * name, also if a range is empty or has more values than a list may have. */
 enum status values_expand(const char *name, const char *list, struct texts *values, struct error *e);
 
-/* Whether the list has the value, in canonical form. */
+/* Whether the list has the value, which is in canonical form. */
 bool values_hold(const char *list, const char *value);
 
 #endif
