@@ -156,7 +156,7 @@ static int option_count(const struct option *table) {
     return n;
 }
 
-/* Whether `owner` already says what it is: "model bdlru", "mixer bdlru", "task s5". */
+/* Whether `lrnn info` describes the owner: "model bdlru", "mixer bdlru", "task s5". */
 static bool is_described(const char *owner) {
     return !strncmp(owner, "model ", 6) || !strncmp(owner, "mixer ", 6) || !strncmp(owner, "task ", 5);
 }

@@ -57,7 +57,7 @@ LRNN_INLINE int64_t tensor_count(const struct tensor *t) {
     return n;
 }
 
-/* A tensor as a matrix: the last axis are the columns, all other axes together the rows. */
+/* These see a tensor as a matrix: the last axis is the columns, all other axes together are the rows. */
 LRNN_INLINE int64_t tensor_cols(const struct tensor *t) {
     return t->dims[t->rank - 1];
 }

@@ -1,7 +1,8 @@
-/* cublas_cuda.cu - loads cuBLAS when a device is opened. If it were linked, its half gigabyte would be loaded and
- * relocated at each start, even of commands that print a table: .4 s of processor time. So its functions are defined
- * here, with the names and types of its headers. They call the functions of these names in the library, or in the
- * library of cublasLt, on which cuBLAS depends. A machine without these libraries can run everything on the CPU. */
+/* cublas_cuda.cu - loads cuBLAS when a device is opened. If cuBLAS were linked, each start of the program would load
+ * and relocate its half gigabyte, which takes .4 s of processor time, even for commands that only print a table. So its
+ * functions are defined here, with the names and types of its headers. They call the functions of these names in the
+ * library, or in the library of cublasLt, on which cuBLAS depends. On a machine without these libraries, everything
+ * runs on the CPU. */
 #ifndef LRNN_CUDA_HOST
 #include <cstdio>
 
@@ -12,7 +13,8 @@
 #define TEXT_OF(x) #x
 #define TEXT(x)    TEXT_OF(x)
 
-static char missing[256]; /* the reason why the library cannot be loaded, or the function that it lacks */
+/* the reason why the library cannot be loaded, or the name of the function that it lacks */
+static char missing[256];
 
 static void *library(void) {
     static void *opened = dlopen("libcublas.so." TEXT(CUBLAS_VER_MAJOR), RTLD_NOW | RTLD_LOCAL);

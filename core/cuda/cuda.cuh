@@ -1,7 +1,7 @@
-/* cuda.cuh - shared by .cu files: the context of a CUDA place, and the launch of kernels. Only for C++.
+/* cuda.cuh - parts that all .cu files share: the context of a CUDA place, and the launch of kernels. Only for C++.
  *
- * nvcc compiles this source for devices; in tests the host's C++ compiler does (LRNN_CUDA_HOST), with
- * tests/cuda/cuda_host.h in place of the CUDA run-time. docs/gpu.md says how a twin is written. */
+ * nvcc compiles this source for devices. In tests the host's C++ compiler does (LRNN_CUDA_HOST), with
+ * tests/cuda/cuda_host.h in place of the CUDA run-time. docs/gpu.md says how a kernel is written. */
 #ifndef LRNN_CORE_CUDA_CUDA_CUH
 #define LRNN_CORE_CUDA_CUDA_CUH
 
@@ -17,65 +17,67 @@
 #define CUDA_COUNTERS       1024               /* per queue */
 #define CUDA_BLAS_WORKSPACE ((size_t)32 << 20) /* bytes */
 
-/* A stream, and memory that its launches use one after the other. */
+/* A stream, and memory that its launches use in turn. */
 struct cuda_queue {
     cudaStream_t stream;
-    /* CUDA_COUNTERS counters in device memory, all 0 whenever no kernel runs. The blocks of a launch count themselves
-     * there (last_block of kernels/lib/cuda.cuh). */
+    /* CUDA_COUNTERS counters in device memory. All are 0 while no kernel runs. The thread blocks of a launch count
+     * themselves there (last_block of kernels/lib/cuda.cuh). */
     unsigned *counters;
     cublasHandle_t blas;
     void *blas_workspace; /* CUDA_BLAS_WORKSPACE bytes */
-    cudaEvent_t reached;  /* the point for which the other queue last had to wait */
-    bool alone; /* the next launch may not overlap the previous work, because that is no launch, or two launches */
+    cudaEvent_t reached;  /* the point for which the other queue had to wait last */
+    /* the next launch may not overlap the work before it, because that is no launch, or is two launches */
+    bool alone;
 };
 
 struct cuda_context {
     int index;
-    /* Facts for the choice of kernels: compute capability x 10, the smaller of the device's and the compiled code's,
-     * because code for an older device lacks newer instructions; the number of multiprocessors; the most shared memory,
-     * in bytes, that a block may have. */
+    /* Facts for the choice of kernels. capability: compute capability x 10 of the device or of the compiled code,
+     * whichever is smaller, because code for an older device lacks newer instructions. cores: number of
+     * multiprocessors. shared: the most bytes of shared memory that a thread block may have. */
     int capability, cores;
     size_t shared;
-    struct cuda_queue now, beside; /* the queue of launches; the other queue of cuda_side_by_side */
-    bool careful; /* LRNN_CUDA_SYNC: waits for each kernel and captures nothing, so that a fault names its launch */
-    bool walks;   /* nothing is captured: LRNN_CUDA_GRAPH=0, careful, or a capture failed */
-    /* overlaps: launches begin while the previous ones end (await_previous); LRNN_CUDA_OVERLAP=0 turns it off.
-     * branches: without overlaps, cuda_side_by_side has two streams; LRNN_CUDA_BRANCHES=0 turns it off. A step with
-     * both is slower than with either (docs/gpu.md). Both are off if careful, or after a capture with them failed. */
+    struct cuda_queue now, beside; /* now: launches go here; beside: the other queue of cuda_side_by_side */
+    bool careful; /* LRNN_CUDA_SYNC: waits for each kernel and captures nothing, so that an error names its launch */
+    bool walks;   /* nothing is captured, because of LRNN_CUDA_GRAPH=0 or `careful`, or because a capture failed */
+    /* overlaps: launches begin while the ones before them end (await_previous); LRNN_CUDA_OVERLAP=0 turns this off.
+     * branches: without overlaps, cuda_side_by_side uses two streams; LRNN_CUDA_BRANCHES=0 turns this off. A step with
+     * both is slower than a step with one of them (docs/gpu.md). Both are off if `careful`, or after a capture with
+     * them failed. */
     bool overlaps, branches;
-    bool parted;               /* between cuda_part and cuda_meet, unless it failed */
-    bool failed, full;         /* full: it failed because there was no memory */
+    bool parted;               /* the program is between cuda_part and cuda_meet, and cuda_part has not failed */
+    bool failed, full;         /* full: the failure was lack of memory */
     char failure[512];         /* the first failure: call, file, line, CUDA's message */
-    char capture_failure[512]; /* the failure of a capture; "": none */
+    char capture_failure[512]; /* why a capture failed; "": none failed */
 };
 
-/* Keeps the first failure; later failures are its consequences. Returns whether this call succeeded. */
+/* Stores the first failure; later failures are its consequences. Returns whether this call succeeded. */
 bool cuda_check(struct cuda_context *cuda, cudaError_t result, const char *call, const char *file, int line);
 bool cublas_check(struct cuda_context *cuda, cublasStatus_t result, const char *call, const char *file, int line);
 #define CUDA_TRY(cuda, call)   cuda_check(cuda, call, #call, __FILE__, __LINE__)
 #define CUBLAS_TRY(cuda, call) cublas_check(cuda, call, #call, __FILE__, __LINE__)
 
-/* Launches kernel(arguments...) on the exec's stream: x, kernel (template kernels in parentheses), grid, block, bytes
- * of dynamic shared memory, arguments. Arguments are copied now. */
+/* Launches kernel(arguments...) on the exec's stream. Its parameters are x, kernel (template kernels in parentheses),
+ * grid, block, bytes of dynamic shared memory, arguments. The arguments are copied at once. */
 #define LAUNCH(x, kernel, ...) cuda_launch((x)->place->cuda, #kernel, __FILE__, __LINE__, kernel, __VA_ARGS__)
 
-/* LAUNCH for a grid in which each `cluster` neighbouring blocks run at the same time (kernels/lib/cluster.cuh): x,
- * kernel, cluster <= 8 (which must divide the grid's x), grid, block, shared, arguments. More than 1 needs capability
- * 9.0. */
+/* Like LAUNCH, for a grid in which each `cluster` neighbouring blocks run at the same time (kernels/lib/cluster.cuh).
+ * Its parameters are x, kernel, cluster, grid, block, shared, arguments. `cluster` is at most 8 and divides the grid's
+ * x. If it is more than 1, it needs capability 9.0. */
 #define LAUNCH_CLUSTERS(x, kernel, ...)                                                                                \
     cuda_launch_clusters((x)->place->cuda, #kernel, __FILE__, __LINE__, kernel, __VA_ARGS__)
 
-/* The limit, in bytes, of a block's shared memory, unless the kernel's limit is raised. */
+/* The limit, in bytes, of a block's shared memory, unless the kernel's own limit is raised. */
 #define CUDA_SHARED_UNASKED ((size_t)48 << 10)
 
 #define CUDA_OVERLAP_CAPABILITY 90
 
-/* Must be the first statement of every kernel. On capability 9.0 and newer the blocks of a launch may begin before the
- * previous launch on the stream has ended (CUDA C++ Programming Guide, "Programmatic Dependent Launch"), which hides
- * the time of the launch. Here a block lets the blocks of the next launch begin, then waits until the previous launch
- * has ended and its stores are visible. The previous launch waited in the same way, so all earlier work has ended too.
- * cuBLAS's launches either wait as usual or, as names of attributes in its libraries suggest, have the same wait in
- * their kernels. */
+/* Must be the first statement of every kernel. On capability 9.0 and newer, the blocks of a launch may begin before the
+ * launch before it on the stream has ended, which hides the time of launching (CUDA C++ Programming Guide,
+ * "Programmatic Dependent Launch"). Here a block first lets the blocks of the next launch begin. Then it waits until
+ * the launch before it has ended and its stores are visible. That launch has waited in the same way, so all earlier
+ * work has ended too. cuBLAS's launches either wait as usual or have the same wait in their kernels, as names of
+ * attributes in its libraries suggest. */
 static __device__ __forceinline__ void await_previous(void) {
 #ifdef LRNN_CUDA_HOST
     cuda_host_await_previous();
@@ -91,8 +93,9 @@ static __device__ __forceinline__ void await_previous(void) {
 #define cuda_launch_kernel(name, config, ...) cudaLaunchKernelEx(config, __VA_ARGS__)
 #endif
 
-/* Raises the kernel's limit of shared memory to the device's maximum, because members of a population launch one kernel
- * at the same time with different sizes. So a kernel that needs more than the default declares no __shared__ itself. */
+/* Raises the kernel's limit of shared memory to the device's maximum, because members of a population launch the same
+ * kernel at the same time with different sizes. A kernel that needs more than the default must therefore not declare
+ * __shared__ itself. */
 template <class... P, class... A>
 void cuda_launch_clusters(struct cuda_context *cuda, const char *name, const char *file, int line, void (*kernel)(P...),
                           unsigned cluster, dim3 grid, dim3 block, size_t shared, A... arguments) {
@@ -130,20 +133,20 @@ void cuda_launch(struct cuda_context *cuda, const char *name, const char *file, 
 
 /* --- branches ----------------------------------------------------------------------------------------------------- */
 
-/* Opens a queue on the context's device. False after a failure, which the context keeps; a half-open queue can be
- * closed. */
+/* Opens a queue on the context's device. False after a failure, which the context stores; cuda_queue_close also closes
+ * a queue that is only half open. */
 bool cuda_queue_open(struct cuda_context *cuda, struct cuda_queue *queue);
 void cuda_queue_close(struct cuda_queue *queue);
 
-/* The three parts of cuda_side_by_side. After cuda_part launches go to the other queue and wait for all work queued
- * before. After cuda_return they go to this queue again. After cuda_meet they wait for the work of both queues. */
+/* The three parts of cuda_side_by_side. After cuda_part, launches go to the other queue, and wait for all work queued
+ * before. After cuda_return, they go to this queue again. After cuda_meet, they wait for the work of both queues. */
 void cuda_part(struct cuda_context *cuda);
 void cuda_return(struct cuda_context *cuda);
 void cuda_meet(struct cuda_context *cuda);
 
 /* Lets the work that `beside` queues run at the same time as the work that `here` queues. Both wait for all work queued
- * before, and later work waits for both. Neither may write memory, also scratch, that the other reads or writes. The
- * bits do not depend on the overlap. */
+ * before, and later work waits for both. Neither may write memory (also scratch) that the other reads or writes. Bits
+ * do not depend on the overlap. */
 template <class Beside, class Here> void cuda_side_by_side(struct cuda_context *cuda, Beside beside, Here here) {
     cuda_part(cuda);
     beside();
@@ -152,7 +155,7 @@ template <class Beside, class Here> void cuda_side_by_side(struct cuda_context *
     cuda_meet(cuda);
 }
 
-/* type *name = the block's dynamic shared memory. */
+/* Declares type *name, which points to the block's dynamic shared memory. */
 #ifdef LRNN_CUDA_HOST
 #define DYNAMIC_SHARED(type, name) type *name = (type *)cuda_host_shared()
 #else

@@ -1,5 +1,5 @@
-/* place_cuda.cu - a CUDA device as a place: see place.h. It has a stream, a second stream that branches off it
- * (queue_cuda.cu), and keeps the first failure. */
+/* place_cuda.cu - a CUDA device as a place: see place.h. It has a stream, and a second stream that branches off it
+ * (queue_cuda.cu). It stores the first failure. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -9,10 +9,11 @@
 
 #include "core/cuda/cuda.cuh"
 
-#define OLDEST_DEVICE     75 /* compute capability x 10 that the program is compiled for */
-#define FILL_THREADS      256
-#define COPY_AHEAD        4   /* vectors that a thread loads before it stores the first */
-#define CLOCK_NANOSECONDS 2e5 /* long, because the device's clock of nanoseconds may tick only once per microsecond */
+#define OLDEST_DEVICE 75 /* compute capability x 10 that the program is compiled for */
+#define FILL_THREADS  256
+#define COPY_AHEAD    4 /* vectors that a thread loads before it stores the first */
+/* so long because the device's clock of nanoseconds may tick only once per microsecond */
+#define CLOCK_NANOSECONDS 2e5
 
 #ifdef LRNN_CUDA_HOST
 #define device_nanoseconds cuda_host_nanoseconds
@@ -25,15 +26,15 @@ static __device__ uint64_t device_nanoseconds(void) {
 #endif
 
 #ifdef LRNN_CUDA_HOST
-#define cudaGraphUpload(exec, stream) cudaSuccess /* a graph on the host is where it is */
+#define cudaGraphUpload(exec, stream) cudaSuccess /* in tests on the host, a graph need not be sent anywhere */
 #endif
 
 /* The runs that one process trains at the same time share the device. Captures, from beginning to end, and replays hold
- * this lock as readers. Calls that get memory or handles of the device, or give them back, hold it as writers, and
- * waiting writers come before new readers. Such a call may wait until no thread has queued work: on an H200, with three
- * or four runs that queued their steps, one call returned only when a run had ended. It may also end the captures of
- * other threads, as cublasDestroy does (cudaDeviceSynchronize). Other launches, of walked steps and of evaluations, do
- * not take the lock. */
+ * this lock as readers. Calls that allocate or free memory or handles of the device hold it as writers. Waiting writers
+ * come before new readers. Such a call may wait until no thread has queued work: on an H200, with three or four runs
+ * that queued their steps, one call returned only when a run had ended. It may also end the captures of other threads,
+ * as cublasDestroy does (by cudaDeviceSynchronize). Launches that are not captured, as in evaluations, do not take the
+ * lock. */
 static pthread_rwlock_t device_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 struct device_alone {
@@ -101,7 +102,8 @@ static void close_place(struct place *p) {
     close_context(p->cuda);
 }
 
-/* Removes variables that would change cuBLAS's products without a trace, because only a run's flags may do that. */
+/* Removes environment variables that would change cuBLAS's products without a trace. Only a run's flags may change
+ * them. */
 static void forget_overrides(void) {
     unsetenv("NVIDIA_TF32_OVERRIDE");
     unsetenv("CUBLAS_EMULATE_SINGLE_PRECISION");
@@ -121,7 +123,7 @@ static __global__ void fill_kernel(real *to, int64_t n, real value) {
     if (i < n) to[i] = value;
 }
 
-/* Copies that many vectors of 16 bytes; the first block copies the rest of the bytes. */
+/* Copies `vectors` vectors of 16 bytes. The first block also copies the remaining bytes. */
 static __global__ void copy_kernel(char *to, const char *from, size_t vectors, size_t bytes) {
     await_previous();
     const float4 *source = (const float4 *)from;
@@ -149,7 +151,7 @@ static enum status open_place(struct place *p, struct error *e) {
     struct cuda_context *cuda = new (std::nothrow) cuda_context();
     if (!cuda) return fail(e, ST_MEMORY, "no memory for a device context");
     cuda->index = p->index;
-    /* A thread that waits for a stream sleeps: by default it would spin, and each thread of a population would take a
+    /* A thread that waits for a stream sleeps. By default it would spin, and each thread of a population would occupy a
      * core. */
     bool good = CUDA_TRY(cuda, cudaInitDevice(p->index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid)) &&
                 CUDA_TRY(cuda, cudaSetDevice(p->index)) &&
@@ -223,7 +225,7 @@ static enum status reserve(const struct place *p, struct arena *a, size_t bytes,
     void *base = nullptr;
     cudaError_t result = reserve_bytes(&base, size);
     if (result != cudaSuccess) {
-        cudaGetLastError(); /* running out of memory leaves the device usable */
+        cudaGetLastError(); /* after running out of memory, the device can still be used */
         cudaMemGetInfo(&available, &total);
         return fail(
             e, ST_MEMORY,
@@ -257,7 +259,7 @@ static void send(const struct place *p, void *to, const void *from, size_t bytes
     p->cuda->now.alone = true;
 }
 
-/* Copies with our own kernel, in which each thread has COPY_AHEAD loads in flight. In a graph on an H200
+/* Copies with our own kernel, in which each thread has COPY_AHEAD loads in flight. In a graph on an H200,
  * cudaMemcpyAsync reaches only 2.8 TB/s, while scan_diag reaches 3.5 (results/device). */
 static void copy(const struct place *p, void *to, const void *from, size_t bytes) {
     struct exec x = {};
@@ -297,7 +299,7 @@ static enum status wait(const struct place *p, struct error *e) {
     return p->cuda->failed ? fail(e, failure_kind(p->cuda), "cuda:%d: %s", p->index, p->cuda->failure) : ST_OK;
 }
 
-/* Measures a multiprocessor's cycles per nanosecond, over about that time. */
+/* Measures the cycles per nanosecond of a multiprocessor, over about `nanoseconds`. */
 static __global__ void clock_kernel(double nanoseconds, double *mhz) {
     await_previous();
     uint64_t start = device_nanoseconds(), end = start;
@@ -327,7 +329,7 @@ struct place_mark {
 
 static struct place_mark *mark_create(const struct place *p) {
     struct place_mark *m = new (std::nothrow) place_mark();
-    /* A thread that waits for the event sleeps; the device's flag does not cover events. */
+    /* A thread that waits for the event sleeps. The device's flag applies only to streams. */
     if (m && CUDA_TRY(p->cuda, cudaEventCreateWithFlags(&m->event, cudaEventBlockingSync))) return m;
     delete m;
     return nullptr;
@@ -343,7 +345,7 @@ static void mark_set(const struct place *p, struct place_mark *m) {
 }
 
 static void mark_wait(struct place_mark *m) {
-    cudaEventSynchronize(m->event); /* a failure shows in the next call on the stream */
+    cudaEventSynchronize(m->event); /* the next call on the stream reports a failure */
 }
 
 static double mark_seconds(struct place_mark *from, struct place_mark *to) {
@@ -360,8 +362,8 @@ struct place_capture {
 };
 
 /* Recovers from a failure between the beginning of a capture and its instance, when no work was done yet. The next
- * capture is made without overlapping launches and branches, which graphs of older drivers do not support. If both are
- * already off, the place makes no more captures. A device that has really failed fails again in the next walk. */
+ * capture is made without overlapping launches and without branches, which graphs of older drivers do not support. If
+ * both are already off, the place makes no more captures. If the device itself has failed, the next walk fails too. */
 static void give_up_captures(struct cuda_context *cuda) {
     cudaGetLastError();
     cuda->walks = !cuda->overlaps && !cuda->branches;
@@ -382,8 +384,8 @@ static bool capture_begin(const struct place *p) {
     return false;
 }
 
-/* Holds the lock as a writer, because making an instance and sending it to the device take memory there. If it were not
- * sent here, the first replay would do that beside other runs. */
+/* Holds the lock as a writer, because making an instance, and sending it to the device, allocate memory there. Without
+ * this, the first replay would send it while other runs work. */
 static bool instantiate(struct cuda_context *cuda, struct place_capture *c, cudaGraph_t graph) {
     device_alone lock;
     return CUDA_TRY(cuda, cudaGraphInstantiate(&c->exec, graph, 0)) &&

@@ -1,10 +1,11 @@
-/* queue_cuda.cu - the two streams of a context: see cuda.cuh. Each has a cuBLAS handle with its own workspace, so that
- * captured products are reproducible (cuBLAS, "Results reproducibility"). */
+/* queue_cuda.cu - the two streams of a context: see cuda.cuh. Each stream has a cuBLAS handle with its own workspace,
+ * so that captured products are reproducible (cuBLAS, "Results reproducibility"). */
 #include <utility>
 
 #include "core/cuda/cuda.cuh"
 
-/* Waits for the fill, so that a place that is closed at once gives back no memory that is still to be written. */
+/* Waits until the counters are filled. Otherwise a place that is closed at once would free memory that is still to be
+ * written. */
 static bool make_counters(struct cuda_context *cuda, struct cuda_queue *queue) {
     size_t bytes = CUDA_COUNTERS * sizeof *queue->counters;
     void *memory = nullptr;
@@ -25,7 +26,7 @@ bool cuda_queue_open(struct cuda_context *cuda, struct cuda_queue *queue) {
            CUBLAS_TRY(cuda, cublasSetMathMode(queue->blas, CUBLAS_DEFAULT_MATH));
 }
 
-/* Waits for work that a failed run left queued, because that work uses the memory that is given back here. */
+/* Waits for work that a failed run left in the queue, because that work uses the memory that is freed here. */
 void cuda_queue_close(struct cuda_queue *queue) {
     if (queue->stream) cudaStreamSynchronize(queue->stream);
     if (queue->blas) cublasDestroy(queue->blas);
@@ -35,15 +36,15 @@ void cuda_queue_close(struct cuda_queue *queue) {
     if (queue->stream) cudaStreamDestroy(queue->stream);
 }
 
-/* Makes work queued on `later` from now on wait for all work on `earlier`; false after a failure. */
+/* From now on, work queued on `later` waits for all work on `earlier`. False after a failure. */
 static bool wait_for(struct cuda_context *cuda, struct cuda_queue *later, struct cuda_queue *earlier) {
     later->alone = true;
     return CUDA_TRY(cuda, cudaEventRecord(earlier->reached, earlier->stream)) &&
            CUDA_TRY(cuda, cudaStreamWaitEvent(later->stream, earlier->reached, 0));
 }
 
-/* If the capture has become invalid, the other stream does not become part of it and would run its work at once. Then
- * all launches go to the current stream. */
+/* If a capture has become invalid, the other stream is not part of it and would run its work at once. Then all launches
+ * go to the current stream. */
 void cuda_part(struct cuda_context *cuda) {
     cuda->parted = cuda->branches && !cuda->failed && wait_for(cuda, &cuda->beside, &cuda->now);
     if (cuda->parted) std::swap(cuda->now, cuda->beside);

@@ -26,13 +26,13 @@ enum status folder_sync(const char *path, struct error *e) {
     if (fd < 0) return fail(e, ST_FAIL, "cannot open the folder %s: %s", folder, strerror(errno));
     int result = fsync(fd), reason = errno;
     close(fd);
-    /* EINVAL: the file system has no such notion for folders, so there is nothing to wait for. */
+    /* EINVAL: this file system cannot sync folders, so there is nothing to wait for. */
     if (result != 0 && reason != EINVAL)
         return fail(e, ST_FAIL, "cannot sync the folder %s: %s", folder, strerror(reason));
     return ST_OK;
 }
 
-/* Exclusive creation makes the name unique; process id and clock only make a second try unlikely. */
+/* Exclusive creation makes the name unique. Process id and clock only make a second try unlikely. */
 int temporary_open(const char *path, char *temporary, size_t size) {
     char folder[PATH_MAX];
     path_folder(path, folder, sizeof folder);

@@ -1,5 +1,5 @@
 /* png.c - see png.h. Sides and writing use libpng's simplified interface, which returns errors. Reading uses the full
- * one, because the simplified interface applies gamma to 16-bit samples. */
+ * interface, because the simplified one applies gamma to 16-bit samples. */
 #include "core/file/png.h"
 
 #include <inttypes.h>
@@ -48,7 +48,7 @@ static void take_bytes(png_structp png, png_bytep to, size_t n) {
     from->left -= n;
 }
 
-/* libpng has no other way to return from an error than a jump. */
+/* libpng reports an error only by a jump, so the message must be stored before. */
 static void keep_message(png_structp png, png_const_charp message) {
     snprintf(png_get_error_ptr(png), PNG_MESSAGE, "%s", message);
     png_longjmp(png, 1);
@@ -58,8 +58,8 @@ static void no_warning(png_structp png, png_const_charp message) {
     (void)png, (void)message;
 }
 
-/* Decodes a file whose header states height and width. Takes the samples as stored, because tasks are defined on them:
- * the high 8 bits of 16, and no gamma (gAMA, sRGB, iCCP). */
+/* Decodes a file whose header states height and width. It uses the samples as stored, because tasks are defined on
+ * them: the high 8 bits of 16, and no gamma (gAMA, sRGB, iCCP). */
 static bool decode_grey(png_structp png, png_infop info, struct png_bytes *from, int64_t height, int64_t width,
                         uint8_t *pixels) {
     const png_color_16 black = {0};
@@ -71,7 +71,7 @@ static bool decode_grey(png_structp png, png_infop info, struct png_bytes *from,
     png_read_info(png, info);
     int type = png_get_color_type(png, info);
     png_set_strip_16(png);
-    png_set_expand(png); /* palettes, fewer bits than 8, and one transparent colour */
+    png_set_expand(png); /* for palettes, fewer than 8 bits, and a transparent colour */
     if (type & PNG_COLOR_MASK_ALPHA || png_get_valid(png, info, PNG_INFO_tRNS))
         png_set_background(png, &black, PNG_BACKGROUND_GAMMA_SCREEN, 0, 1.0);
     if (type & PNG_COLOR_MASK_COLOR) png_set_rgb_to_gray(png, PNG_ERROR_ACTION_NONE, -1, -1);

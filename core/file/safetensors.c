@@ -26,17 +26,17 @@
 
 #define PREFIX_BYTES 8
 #define MAX_DEPTH    3       /* {"name": {"shape": [...]}} */
-#define MAX_VALUES   1000000 /* JSON values in a header: bounds what the JSON parser may allocate to about 200 MB */
+#define MAX_VALUES   1000000 /* most JSON values in a header; the JSON parser then allocates at most about 200 MB */
 #define METADATA     "__metadata__"
 
-/* The parts of a file in memory, and the file's name and error for messages. */
+/* A file in memory; its name and *e for messages. */
 struct image {
     const char *file;
     const char *header;
     size_t header_bytes;
     const unsigned char *data;
     size_t data_bytes;
-    int entry; /* number of the key whose value is being read, from 0 */
+    int entry; /* number, from 0, of the key whose value is being read */
     struct error *e;
 };
 
@@ -51,7 +51,7 @@ static size_t width_of(const struct st_tensor *t) {
     return t->half ? 2 : t->f64 ? sizeof(double) : sizeof(float);
 }
 
-/* Bytes of a tensor, and its count in t->count; false when either overflows. */
+/* Computes the bytes of a tensor, and its number of elements t->count. False if either overflows. */
 static bool measure(struct st_tensor *t, int64_t *bytes) {
     t->count = 1;
     for (int i = 0; i < t->rank; i++)
@@ -61,8 +61,8 @@ static bool measure(struct st_tensor *t, int64_t *bytes) {
 
 /* --- reading ---------------------------------------------------------------------------------------------------- */
 
-/* Refuses a header that is too deep or has too many values, before the JSON parser allocates memory for them. *values
- * is at least the number of values. */
+/* Refuses a header that is too deep or has too many values, before the JSON parser allocates memory for them. Sets
+ * *values to at least the number of values. */
 static enum status scan_header(const struct image *im, size_t *values) {
     int depth = 0;
     bool in_string = false;
@@ -90,7 +90,7 @@ static enum status scan_header(const struct image *im, size_t *values) {
     return ST_OK;
 }
 
-/* File offset of the n-th key of the outermost object, in a header that is valid JSON. */
+/* Returns the offset in the file of key number n of the outermost object. The header must be valid JSON. */
 static size_t key_offset(const struct image *im, int n) {
     int depth = 0;
     bool in_string = false, key_next = false;
@@ -110,7 +110,7 @@ static size_t key_offset(const struct image *im, int n) {
     return PREFIX_BYTES;
 }
 
-/* Fails with "FILE: offset N: what is wrong"; N is the offset of the entry that is being read. */
+/* Fails with "FILE: offset N: what is wrong", where N is the offset of the entry that is being read. */
 static enum status bad_entry(const struct image *im, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static enum status bad_entry(const struct image *im, const char *format, ...) {
     char what[sizeof im->e->text / 2];
@@ -148,7 +148,7 @@ static enum status parse_shape(struct st_tensor *t, const json_t *shape, const s
     return ST_OK;
 }
 
-/* Sets t->bytes. Expects dtype and shape to be known. */
+/* Sets t->bytes. dtype and shape must be known. */
 static enum status parse_offsets(struct st_tensor *t, const json_t *offsets, const struct image *im) {
     const json_t *first = json_array_get(offsets, 0), *last = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !json_is_integer(first) || !json_is_integer(last))
@@ -195,7 +195,7 @@ static enum status parse_metadata(struct safetensors *st, json_t *object, const 
     return ST_OK;
 }
 
-/* Orders tensors by offset in the file. An empty tensor comes before another tensor at the same offset. */
+/* Orders tensors by their offset in the file. An empty tensor comes before another tensor at the same offset. */
 static int by_place(const void *left, const void *right) {
     const struct st_tensor *a = left, *b = right;
     if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1;
@@ -244,7 +244,8 @@ static enum status parse_entries(struct safetensors *st, json_t *root, struct im
 /* Moves the image into the arena together with room for the index, then fills the index. */
 static enum status index_image(struct safetensors *st, json_t *root, struct image *im) {
     size_t n_tensors = json_object_size(root), n_pairs = json_object_size(json_object_get(root, METADATA));
-    size_t names = im->header_bytes + (n_tensors + 2 * n_pairs) * 2 * ARENA_ALIGN; /* terminators, alignment */
+    /* for terminators and alignment */
+    size_t names = im->header_bytes + (n_tensors + 2 * n_pairs) * 2 * ARENA_ALIGN;
     TRY(arena_reserve(&st->arena,
                       im->data_bytes + names + n_tensors * sizeof *st->tensors + n_pairs * sizeof *st->metadata +
                           4 * ARENA_ALIGN,
@@ -318,7 +319,7 @@ static enum status read_all(int fd, const char *path, unsigned char **bytes, siz
 
 enum status safetensors_read(struct safetensors *st, const char *path, struct error *e) {
     *st = (struct safetensors){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block before it is refused */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make it wait before it is refused */
     if (fd < 0) return fail(e, ST_DATA, "cannot open %s: %s", path, strerror(errno));
     unsigned char *bytes = NULL;
     size_t size = 0;
@@ -346,7 +347,7 @@ const char *safetensors_metadata(const struct safetensors *st, const char *key) 
     return NULL;
 }
 
-/* IEEE 754's binary16: a sign, 5 bits of an exponent, 10 of a fraction. */
+/* Returns the value of an IEEE 754 binary16 number: a sign, 5 bits of exponent, 10 bits of fraction. */
 static double half_value(uint32_t bits) {
     int exponent = (int)(bits >> 10 & 31), fraction = (int)(bits & 1023);
     double size = exponent == 0    ? ldexp(fraction, -24)
@@ -377,7 +378,7 @@ double st_value(const struct st_tensor *t, int64_t i) {
 
 /* --- writing ---------------------------------------------------------------------------------------------------- */
 
-/* Adds one tensor's entry to the header and moves *offset past it. */
+/* Adds the entry of one tensor to the header, and moves *offset to its end. */
 static enum status describe(json_t *root, const struct st_source *s, int64_t *offset, const char *path,
                             struct error *e) {
     struct st_tensor t = {.f64 = s->f64, .rank = s->rank};
@@ -407,7 +408,8 @@ static enum status describe(json_t *root, const struct st_source *s, int64_t *of
     return ST_OK;
 }
 
-/* The header's text, padded with blanks so that the data section starts at a multiple of 8; the caller frees it. */
+/* Makes the header's text, padded with blanks so that the data section starts at a multiple of 8. The caller frees
+ * it. */
 static enum status make_header(char **text, const char *path, const struct st_source *sources, int n,
                                const struct st_pair *metadata, int n_metadata, struct error *e) {
     json_t *root = json_object();
@@ -463,7 +465,7 @@ static bool put_file(FILE *f, const char *header, const struct st_source *source
     return good && fflush(f) == 0 && fsync(fileno(f)) == 0;
 }
 
-/* Writes a temporary file and renames it to `path`. After a failure returns false with errno set, and leaves no
+/* Writes a temporary file and renames it to `path`. After a failure it returns false with errno set, and leaves no
  * temporary file. */
 static bool write_and_rename(const char *path, const char *header, const struct st_source *sources, int n) {
     char temporary[PATH_MAX];

@@ -1,7 +1,8 @@
-/* safetensors.h - the tensor exchange file: 8-byte little-endian header length, JSON header, raw little-endian data.
+/* safetensors.h - files for exchanging tensors: 8 bytes with the length of the header (little-endian), a JSON header,
+ * then raw little-endian data.
  *
- * The reader trusts nothing: it checks header length, duplicate keys, dtypes, overflowing shapes, overlaps and holes,
- * and names the fault. It reads F16, BF16, F32 and F64 and returns elements as double, which is exact. The writer
+ * The reader trusts nothing: it checks header length, duplicate keys, dtypes, overflowing shapes, overlaps and gaps,
+ * and names the fault. It reads F16, BF16, F32 and F64, and returns elements as double, which is exact. The writer
  * writes F32 and F64. */
 #ifndef LRNN_CORE_FILE_SAFETENSORS_H
 #define LRNN_CORE_FILE_SAFETENSORS_H
@@ -9,11 +10,11 @@
 #include "core/arena.h"
 #include "core/tensor.h"
 
-#define SAFETENSORS_MAX_HEADER (100u << 20) /* bytes; the format's own cap */
+#define SAFETENSORS_MAX_HEADER (100u << 20) /* bytes; the limit of the format itself */
 
 struct st_tensor {
     const char *name;
-    bool f64; /* stored as F64; if not, `half` tells F32 from the 16-bit types */
+    bool f64; /* stored as F64; else `half` tells whether it is a 16-bit type or F32 */
     enum st_half { ST_NO_HALF, ST_F16, ST_BF16 } half;
     int rank;
     int64_t dims[TENSOR_MAX_RANK];
@@ -33,10 +34,10 @@ struct safetensors {
     struct arena arena; /* owns everything above */
 };
 
-/* Reads and checks a whole file. Errors: ST_DATA with path, offset where it matters, and reason. */
+/* Reads and checks a complete file. ST_DATA with path, reason and, where it matters, offset. */
 enum status safetensors_read(struct safetensors *st, const char *path, struct error *e);
 
-/* Like safetensors_read, for a file in memory. `name` stands for the path in messages. The bytes are copied. */
+/* Like safetensors_read, for a file in memory. In messages, `name` replaces the path. The bytes are copied. */
 enum status safetensors_parse(struct safetensors *st, const void *bytes, size_t size, const char *name,
                               struct error *e);
 
@@ -45,13 +46,13 @@ void safetensors_free(struct safetensors *st);
 const struct st_tensor *safetensors_find(const struct safetensors *st, const char *name);
 const char *safetensors_metadata(const struct safetensors *st, const char *key); /* NULL if absent */
 
-/* Element i as double (unaligned, little-endian). */
+/* Returns element i as double. */
 double st_value(const struct st_tensor *t, int64_t i);
 
 /* "(3,4)", for messages. */
 void st_shape_text(int rank, const int64_t *dims, char *text, size_t size);
 
-/* A tensor to be written; values in contract order. */
+/* A tensor to be written. Its values are in the order of its contract (core/params.h). */
 struct st_source {
     const char *name;
     int rank;
@@ -60,8 +61,9 @@ struct st_source {
     const double *values;
 };
 
-/* Writes under a temporary name in the same folder, fsyncs and renames, so an old file stays whole until the end.
- * Errors: ST_FAIL with path and the system's reason; ST_USAGE: the name belongs to a device, a pipe or a link. */
+/* Writes the file under a temporary name in the same folder, calls fsync and renames it. So an old file stays complete
+ * until the end. ST_FAIL with path and the system's reason; ST_USAGE: the name is that of a device, a pipe or a
+ * link. */
 enum status safetensors_write(const char *path, const struct st_source *sources, int n, const struct st_pair *metadata,
                               int n_metadata, struct error *e);
 

@@ -1,5 +1,5 @@
-/* sha256.c - see sha256.h. If the build is for a processor with SHA instructions, they mix a block; else the code
- * follows FIPS 180-4. */
+/* sha256.c - see sha256.h. If the program is built for a processor with SHA instructions, these mix a block; else the
+ * code follows FIPS 180-4. */
 #include "core/file/sha256.h"
 
 #include <stdio.h>
@@ -20,9 +20,9 @@ static const uint32_t constants[64] = {
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
 #ifdef __SHA__
-/* The instructions want the eight words of the state in two registers, (f, e, b, a) and (h, g, d, c) from the lowest
- * lane on. Each instruction does two rounds. `words` has the schedule's words of the last sixteen rounds, four per
- * register. */
+/* The instructions need the eight words of the state in two registers, (f, e, b, a) and (h, g, d, c) from the lowest
+ * lane on. Each instruction does two rounds. `words` has the words of the schedule for the last sixteen rounds, four
+ * per register. */
 static void mix(uint32_t state[8], const uint8_t *block) {
     const __m128i big_endian = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
     __m128i badc = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(const void *)state), 0xb1);
@@ -65,7 +65,8 @@ static void mix(uint32_t state[8], const uint8_t *block) {
         w[i] = w[i - 16] + a + w[i - 7] + b;
     }
     memcpy(v, state, sizeof v);
-    /* Instead of moving the words, a round renames them: a is v[-i mod 8], b the next element, and so on to h. */
+    /* Instead of moving the words, each round renames them: a is v[-i mod 8], b is the next element, and so on up to
+     * h. */
 #pragma GCC unroll 8
     for (unsigned i = 0; i < 64; i++) {
         uint32_t a = v[-i & 7], b = v[(1 - i) & 7], c = v[(2 - i) & 7];

@@ -4,8 +4,8 @@
 
 #include "core/status.h"
 
-/* ST_USAGE if `path` is a device, a pipe or a link, because a rename to it would replace it by a file. (The rename
- * itself refuses a folder.) */
+/* ST_USAGE: `path` is a device, a pipe or a link, which a rename to it would replace by a file. (For a folder, the
+ * rename itself fails.) */
 enum status file_target_check(const char *path, struct error *e);
 
 #endif

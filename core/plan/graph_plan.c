@@ -1,8 +1,9 @@
-/* graph_plan.c - choice of kernels, what is stored rounded for products, and the memory plan.
+/* graph_plan.c - chooses kernels, decides what is stored rounded for products, and plans the memory.
  *
- * Time runs over the forward walk, 0..n-1, then the backward walk: the gradient of call i runs at 2n-1-i. Every buffer
- * (activation, gradient, workspace) lives over one interval of time; two buffers may share memory if their intervals do
- * not meet. Buffers are placed largest first at the lowest offset that is free over their interval. */
+ * Time counts the calls of the forward walk, 0..n-1, and then those of the backward walk: the gradient of call i is
+ * computed at 2n-1-i. Every buffer (activation, gradient, workspace) is live in one interval of time. Two buffers may
+ * share memory if their intervals do not overlap. Buffers are placed from the largest to the smallest, each at the
+ * lowest offset that is free in its interval. */
 #include "core/graph_plan.h"
 
 #include <inttypes.h>
@@ -29,7 +30,7 @@ const struct kernel *graph_kernel_unasked(const struct graph *g, const struct ca
     return NULL;
 }
 
-/* The kernel of the call's op that --kernel names; NULL: none. */
+/* Returns the kernel that --kernel names, if it is for the call's op; else NULL. */
 static const struct kernel *forced_kernel(const struct graph *g, const struct call *c) {
     const char *forced = g->options.kernel;
     for (const struct kernel *const *k = g->options.kernels; *k && forced; k++) {
@@ -63,7 +64,7 @@ static struct plan_buffer *add_buffer(struct graph *g, size_t bytes, int first, 
     return b;
 }
 
-/* Marks the calls whose gradient is needed: the root depends on their outputs through tensors that want a gradient. */
+/* Marks the calls whose gradient is needed: the root depends on their outputs through tensors that need a gradient. */
 static void mark_active(struct graph *g) {
     for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->plan.has_grad = false;
     if (!g->options.training || !g->root) return;
@@ -83,7 +84,7 @@ static void mark_active(struct graph *g) {
     }
 }
 
-/* A tensor whose producer can store it rounded: nobody else reads it in full. */
+/* Whether the tensor's producer can store it rounded: only products read it. */
 static bool can_be_rounded(const struct graph *g, const struct tensor *t) {
     if (t->dtype != DT_REAL || t->base || t->keep || t->producer < 0 || (g->root && t == tensor_base(g->root)))
         return false;
@@ -97,8 +98,8 @@ static bool is_factor(const struct call *c, int i) {
     return c->kernel->is_factor && c->kernel->is_factor(c, i);
 }
 
-/* Marks what is stored rounded: values that products alone read, and gradients of a product's output that one call
- * writes. Then no product has to round it, in a launch of its own. Parameters that a product reads are rounded too, all
+/* Marks what is stored rounded: values that only products read, and gradients of a product's output that only one call
+ * writes. Then no product needs a launch of its own to round them. Parameters that a product reads are rounded too, all
  * at once, in a copy. */
 static void mark_rounded(struct graph *g) {
     bool reduced = g->options.precision != PRECISION_FULL;
@@ -133,7 +134,7 @@ static void extend(struct tensor *t, int time) {
     if (time > base->plan.value_last) base->plan.value_last = time;
 }
 
-/* The last moment each value is read. */
+/* Finds the last moment at which each value is read. */
 static void value_lifetimes(struct graph *g) {
     int end = 2 * g->n_calls;
     for (int i = 0; i < g->n_tensors; i++)
@@ -150,7 +151,8 @@ static void value_lifetimes(struct graph *g) {
     }
 }
 
-/* The first moment each gradient is written: by its last consumer, which comes first in the backward walk. */
+/* Finds the first moment at which each gradient is written: by its last consumer, which comes first in the backward
+ * walk. */
 static void gradient_lifetimes(struct graph *g) {
     for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->plan.grad_first = -1;
     for (int i = g->n_calls - 1; i >= 0; i--) {
@@ -198,7 +200,7 @@ static void add_workspaces(struct graph *g) {
     }
 }
 
-/* A table's buffer lives over both walks, because a device reads tables in every walk. */
+/* The buffer of a table is live in both walks, because a device reads tables in every walk. */
 static void add_tables(struct graph *g) {
     for (int i = 0; i < g->n_calls; i++) {
         struct call *c = &g->calls[i];
@@ -208,7 +210,7 @@ static void add_tables(struct graph *g) {
     }
 }
 
-/* Range of the flat array that holds all parameters which products read. */
+/* Finds the range of the flat array that contains all parameters which products read. */
 static void rounded_range(const struct graph *g, int64_t *begin, int64_t *end) {
     *begin = *end = 0;
     for (int i = 0; i < g->n_tensors; i++) {
@@ -231,10 +233,11 @@ static void add_rounded_params(struct graph *g) {
 static int larger_first(const void *a, const void *b) {
     const struct plan_buffer *x = *(struct plan_buffer *const *)a, *y = *(struct plan_buffer *const *)b;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
-    return x < y ? -1 : 1; /* a total order: the plan does not depend on the sort */
+    return x < y ? -1 : 1; /* the order is total, so the plan does not depend on the sort */
 }
 
-/* Lowest offset where `b` fits among the placed buffers (kept in ascending offset) that live at the same time. */
+/* Returns the lowest offset at which `b` fits between the placed buffers that are live at the same time. `placed` is
+ * sorted by offset. */
 static size_t lowest_fit(struct plan_buffer *const *placed, int n, const struct plan_buffer *b, size_t guard) {
     size_t at = 0;
     for (int i = 0; i < n; i++) {
@@ -298,7 +301,8 @@ enum status graph_measure(struct graph *g, size_t *bytes, struct error *e) {
 
 size_t graph_live_bytes(const struct graph *g) {
     size_t most = 0;
-    for (int i = 0; i < g->plan->n_buffers; i++) { /* the maximum is reached when some buffer begins to live */
+    /* the maximum is at a moment at which some buffer begins to live */
+    for (int i = 0; i < g->plan->n_buffers; i++) {
         size_t live = 0;
         for (int k = 0; k < g->plan->n_buffers; k++)
             if (g->plan->buffers[k].first <= g->plan->buffers[i].first &&
@@ -327,7 +331,7 @@ static void bind_tensors(struct graph *g) {
             t->grad = address(g, t->plan.grad_buffer);
         }
     }
-    for (int i = 0; i < g->n_tensors; i++) { /* views last: bases are bound */
+    for (int i = 0; i < g->n_tensors; i++) { /* views come last, because they need the pointers of their bases */
         struct tensor *t = g->tensors[i];
         if (!t->base) continue;
         t->data = t->base->data;
@@ -335,7 +339,7 @@ static void bind_tensors(struct graph *g) {
     }
 }
 
-/* The first writer of a gradient overwrites, the later ones add. */
+/* The first writer of a gradient overwrites it, later writers add to it. */
 static void bind_calls(struct graph *g) {
     for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->plan.written = false;
     for (int i = g->n_calls - 1; i >= 0; i--) {
@@ -359,7 +363,7 @@ static void bind_calls(struct graph *g) {
         }
 }
 
-/* The first call that reads such a parameter rounds them all. */
+/* The first call that reads such a parameter rounds all of them. */
 static void bind_rounded_params(struct graph *g) {
     int64_t begin, end;
     real *to = address(g, g->plan->rounded_params);
@@ -413,12 +417,12 @@ bool graph_keeps_root(const struct graph *g) {
 
 /* --- guards ------------------------------------------------------------------------------------------------------- */
 
-/* A buffer is filled with POISON_BYTE when its life begins, so the zones between the arrays of a scratch contain NaN
- * too. A zone of GUARD_BYTE lies after each buffer. Both kinds of zones are checked after each call. */
+/* A buffer is filled with POISON_BYTE when its life begins, so the zones between the arrays of a scratch also contain
+ * NaN. A zone of GUARD_BYTE follows each buffer. Both kinds of zones are checked after each call. */
 #define GUARD_BYTE  0xA5
 #define POISON_BYTE 0xFF /* all ones: a NaN in both float types */
 
-/* The guard zone of a buffer: it begins right after the bytes that were asked for. */
+/* Returns the guard zone of a buffer. It begins directly after the bytes that were asked for. */
 static char *guard_zone(const struct graph *g, const struct plan_buffer *b, size_t *bytes) {
     *bytes = b->bytes - b->used + ARENA_GUARD;
     return g->plan->base + b->offset + b->used;
@@ -448,8 +452,8 @@ static void check_zone(struct zone_visitor *v, size_t begin, size_t end) {
     if (!holds(check->g, check->scratch + begin, end - begin, POISON_BYTE)) check->broken = true;
 }
 
-/* Whether all zones of the scratch in use at `time` are unchanged. The kernel's workspace function tells where they
- * lie. */
+/* Whether all zones of the scratch that is in use at `time` are unchanged. The kernel's workspace function says where
+ * they are. */
 static bool scratch_is_intact(struct graph *g, int time) {
     enum pass pass = time < g->n_calls ? PASS_FORWARD : PASS_BACKWARD;
     if (time < 0) return true;
