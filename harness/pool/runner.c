@@ -1,12 +1,13 @@
 /* runner.c - the plan's runs in parallel processes, with a live line; see runner.h.
  *
- * The main loop is run_waiting: it starts jobs, reads their reports, and shows a line. A job is a run in progress. It
- * runs in a child process. A child process (a population) trains one run, or several runs in as many threads, its
- * members. The parent stays single-threaded (it starts no OpenMP region), so forking it is safe. If a child process
- * dies, only its unfinished runs are lost. If it had several members, these runs are repeated, each in its own process,
- * so that only the run that caused the death is recorded as failed. When a run fails, another child process writes its
- * row into the record, because the row needs the test examples and making them takes time. A claim is a lock file: it
- * tells other sweeps in the same folder that this sweep does the run. */
+ * The main loop is run_waiting: it starts jobs, reads their reports, and shows a line. A job is a place for one run in
+ * progress, which a child process trains. A child process is called a population: it trains one or several runs, each
+ * in a thread of its own; these runs are its members. The parent stays single-threaded (it starts no OpenMP region), so
+ * forking it is safe. If a child process dies, only its unfinished runs are lost. If it had several members, these runs
+ * are repeated, each in its own process, so that only the run that caused the death is recorded as failed. A run that
+ * failed gets a record too. Another child process writes it, because the record states facts about the test examples,
+ * and making these takes time. A claim is a lock file: it tells other sweeps in the same folder that this sweep does the
+ * run. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -36,7 +37,7 @@
 #define MOST_PROCESSES (2 * RUNNER_MOST_JOBS)
 
 struct job {
-    struct setup *setup;   /* the run; NULL: the job is idle */
+    struct setup *setup;   /* the run; NULL: the place is free */
     int index;             /* the run's index in `waiting` */
     struct population *by; /* the process that does the run */
     int member;            /* the member of `by` that does the run */
@@ -182,8 +183,8 @@ static bool start_job(struct runner *r, struct job *j, int index, const struct c
     return true;
 }
 
-/* Whether another run may start. False while r->longest uses all cores, until a population that was told to stop has
- * ended, and when the sweep is ending. */
+/* Whether another run may start. False if r->longest is using all cores, if a population that was told to stop has not
+ * ended yet, or if the sweep is ending. */
 static bool may_start(const struct runner *r) {
     for (int i = 0; i < r->n_jobs; i++) {
         const struct job *j = &r->jobs[i];
@@ -504,8 +505,8 @@ static void set_jobs(struct runner *r) {
     r->longest = is_long && r->options->members <= 1 ? r->waiting[0] : NULL;
 }
 
-/* Does the waiting runs. Then repeats the runs that populations lost, one at a time, each in its own process. Tries the
- * runs that other sweeps are doing again from time to time: they may be done by then, or abandoned. */
+/* Does the waiting runs. Then repeats the runs that populations lost, one at a time, each in its own process. From time
+ * to time it looks at the runs that other sweeps have claimed: they may be done by then, or abandoned. */
 static void run_waiting(struct runner *r) {
     for (int busy = 1;;) {
         bool looked_at_all = r->next == r->total;

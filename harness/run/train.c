@@ -16,8 +16,8 @@
 #include "harness/store/record_files.h"
 
 /* A device gets several steps at once before the host waits for them and reads the loss. */
-#define SYNC_EVERY    50  /* at most this number of steps */
-#define LOOK_EVERY_MS 1e3 /* at most steps that take this time together */
+#define SYNC_EVERY    50  /* most steps at once */
+#define LOOK_EVERY_MS 1e3 /* most time that the steps may take together */
 
 /* --- a step ------------------------------------------------------------------------------------------------------- */
 
@@ -108,8 +108,8 @@ double trainer_metric(const struct trainer *t, const struct scores *scores) {
 /* --- the loop ----------------------------------------------------------------------------------------------------- */
 
 /* Does some steps and then reads the loss. The CPU does one step; a device does steps for about a second, so that
- * signals and checkpoints need not wait long. The next validation ends them earlier. With --log-steps the loss is read
- * after each step. */
+ * signals and checkpoints need not wait long. Fewer are done if a validation is due before. With --log-steps
+ * the loss is read after each step. */
 static enum status take_steps(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     const struct shapes *s = &t->setup->shapes;

@@ -2,11 +2,12 @@
  * of the recurrence has its own thread.
  *
  * This thread reads and normalises the row's m + 1 gates some time steps before they are used. At each time step the m
- * threads of a block exchange their states through shared memory. The threads of a warp have the same row of 32
- * neighbouring blocks, so they read neighbouring values. Backward recomputes the gates. Let G_t be the gradient of h_t
- * from all later steps. The carry is A_t^T G_t; row i adds a_t[i][j] G_t[i] to its element j. Since sum_l a_l da_l =
- * G_t[i] h_t[i], the normaliser's gradient needs no sum:
- *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i])   (w: gate.h)
+ * threads of an m x m block exchange their states through shared memory. The threads of a warp have the same row of 32
+ * neighbouring blocks, so they read neighbouring values. Backward recomputes the gates. Let G_t be the whole gradient of
+ * h_t: dh_t plus the carry A_{t+1}^T G_{t+1} from later steps. Row i adds a_t[i][j] G_t[i] to element j of the carry to
+ * step t - 1. Let w = da / dz for each gate alone, without the normaliser (gate.h). Since sum_l a_l da_l = G_t[i]
+ * h_t[i], the normaliser's gradient needs no sum:
+ *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i])
  * Long sequences are cut into chunks (scan.cuh). For a chunk from step f to step e, let P = A_e ... A_f. A state before
  * the chunk contributes P times itself to the state after it; a carry from later chunks contributes P^T times itself to
  * the carry that leaves the chunk at step f. The chunk itself adds sum_t (A_t ... A_f)^T dh_t to that carry. This sum
@@ -310,8 +311,8 @@ bool chunks_preferred(const struct call *c) {
 } // namespace
 
 /* Tolerance: a row's gates sum to 1, so old rounding errors do not grow, and each step adds about one unit with random
- * sign. The reference sums in double. The error of dz = w G (x - h) is measured in units of its terms (op->terms),
- * because x - h may be almost 0. In chunks, the products and their results also round once per time step. */
+ * sign. The reference sums in double. The error of dz = w G (x - h) is compared with |w G| (|x| + |h|) (op->terms),
+ * because x - h may be almost 0. The chunked kernel also rounds P and the sum of each chunk once per time step. */
 const struct kernel kernel_scan_block_cuda = {
     .name = "scan_block_cuda",
     .op = &op_scan_block,

@@ -84,7 +84,7 @@ static double vector_terms(const struct call *c, int j) {
     return most;
 }
 
-/* Returns the largest magnitude of the terms that an element of a result sums (struct op, `terms`). |x| and |mean| are
+/* Adds the magnitudes of the terms of each element of a result, and returns the largest sum (struct op, `terms`). |x| and |mean| are
  * added separately, because x - mean may be close to 0. In layernorm, dx is 0 if D = 1; if D = 2, it is 0 except for a
  * small part due to eps. */
 static double norm_terms(const struct call *c, enum pass pass, int j) {

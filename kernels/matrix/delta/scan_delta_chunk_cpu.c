@@ -8,7 +8,7 @@
  *   E = V - diag(a) K S - N U      the errors: (I + N diag(b)) E = V - diag(a) K S
  *   O = scale ((L o Q K^T) U + diag(a) Q S)      a token's q and o are in the row of its last step
  *   S <- a_last S + K^T diag(l) U
- * Adjoint, with G the gradient of the state after the chunk, W = scale dO and P = diag(b) dU, the gradient of V:
+ * Adjoint. G is the gradient of the state after the chunk, W = scale dO, and P = diag(b) dU is also the gradient of V:
  *   dU = (L o Q K^T)^T W + diag(l) K G - N^T P      from the last row to the first
  *   dbeta = rate dU . E
  *   dK = (diag(l) U) G^T - diag(a) P S^T - (L o P U^T) K - (L o P U^T)^T K + (L o W U^T)^T Q
@@ -59,7 +59,7 @@ struct matrices {
     real *E, *O;  /* chunk x VW */
     real *U;      /* chunk x VW */
     real *S;      /* KW x VW: the state of the current head */
-    real *pairs;  /* chunk x chunk: coefficients of the solves; in backward then R, stored as [s][r] */
+    real *pairs;  /* chunk x chunk: [s][r]: coefficients of the solves; backward puts R there afterwards */
     /* Only backward has the following. */
     real *G, *St, *Gt; /* G, KW x VW: the gradient of the state after the chunk; St, Gt: S and G transposed */
     real *PW, *PWt;    /* 2 chunk x VW: P, then W; and its transpose */
@@ -344,8 +344,8 @@ FORCE_INLINE void mix(const struct head *d, const struct matrices *m) {
     }
 }
 
-/* Adds the gradients that come from other rows of the same chunk. Keys get them as writers and as readers, queries get
- * them as readers. */
+/* Adds the gradients that come from other rows of the same chunk. A key writes to the state and also reads from it (for
+ * the error e), so it gets two; a query only reads. */
 FORCE_INLINE void add_inner_gradients(const struct head *d, const struct matrices *m) {
     int64_t KW = d->KW;
     real *dK = m->dKQ, *dQ = dK + STATE_CHUNK * KW;
@@ -433,8 +433,8 @@ static real *state_before(const struct head *d, int64_t kept, real *copy) {
     return copy;
 }
 
-/* Computes the gradients of the tokens from the stored state `kept` to the next stored state. It first computes the
- * state before each chunk again. */
+/* Computes the gradients of the STATE_CHUNK tokens between stored state number `kept` and the next one. It first
+ * computes the state before each of their chunks again. */
 static void backward_between(const struct head *d, int64_t kept, struct matrices *m) {
     int64_t begin = kept * STATE_CHUNK, left = d->s.T - begin, chunks = STATE_CHUNK / d->tokens;
     real *before[STATE_CHUNK];
