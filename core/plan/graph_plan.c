@@ -84,7 +84,7 @@ static void mark_active(struct graph *g) {
     }
 }
 
-/* Whether the tensor's producer can store it rounded: only products read it. */
+/* Whether the tensor's producer can store it rounded, and neither the caller nor the producer's gradient reads it. */
 static bool can_be_rounded(const struct graph *g, const struct tensor *t) {
     if (t->dtype != DT_REAL || t->base || t->keep || t->producer < 0 || (g->root && t == tensor_base(g->root)))
         return false;

@@ -24,9 +24,9 @@ static bool says_length(const struct study *s, enum origin o) {
     return o == FROM_COMMAND && s->limited;
 }
 
-/* Whether the value that origin o gives to `key` has no effect. `key` is steps or epochs, and a stronger origin sets
- * the other of the two; `key` is stop-after or budget, and a stronger origin limits the length of runs; or the value is
- * a list of epochs, and the same origin sets steps. */
+/* Whether the value that origin o gives to `key` has no effect. There are three cases: `key` is steps or epochs, and a
+ * stronger origin sets the other of the two; `key` is stop-after or budget, and a stronger origin limits the length of
+ * runs; the value is a list of epochs, and the same origin sets steps. */
 static bool is_void(const struct study *s, enum origin o, const char *key, const char *value) {
     const char *other = config_other_length(key);
     bool ends = !strcmp(key, "stop-after") || !strcmp(key, "budget");

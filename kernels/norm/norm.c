@@ -84,9 +84,9 @@ static double vector_terms(const struct call *c, int j) {
     return most;
 }
 
-/* Adds the magnitudes of the terms of each element of a result, and returns the largest sum (struct op, `terms`). |x| and |mean| are
- * added separately, because x - mean may be close to 0. In layernorm, dx is 0 if D = 1; if D = 2, it is 0 except for a
- * small part due to eps. */
+/* Adds the magnitudes of the terms of each element of a result, and returns the largest sum (struct op, `terms`). |x|
+ * and |mean| are added separately, because x - mean may be close to 0. In layernorm, dx is 0 if D = 1; if D = 2, it is
+ * 0 except for a small part due to eps. */
 static double norm_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);

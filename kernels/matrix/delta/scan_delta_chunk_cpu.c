@@ -2,9 +2,10 @@
  * chunk of steps at a time (UT transform of Yang et al. 2024). A chunk costs products of matrices and one triangular
  * solve, and hands the state to the next chunk.
  *
- * A token has one or more steps, and a chunk has one row r per step. f_r is the decay at the first step of a token,
- * else 1. b = rate beta, where rate is a constant of the op. a_r = f_first ... f_r;
- * L[r][s] = f_{s+1} ... f_r for s <= r; l_s = L[last][s]. With U = diag(b) E and N = strict lower part of L o K K^T:
+ * A token has one or more steps, and a chunk has one row r per step: k_r, v_r and, at a token's last step, q_r are the
+ * rows of K, V and Q. f_r is the decay at the first step of a token, else 1. b = rate beta, where rate is a constant of
+ * the op. a_r = f_first ... f_r;   L[r][s] = f_{s+1} ... f_r for s <= r;   l_s = L[last][s].
+ * With U = diag(b) E and N = strict lower part of L o K K^T (o is the product element by element):
  *   E = V - diag(a) K S - N U      the errors: (I + N diag(b)) E = V - diag(a) K S
  *   O = scale ((L o Q K^T) U + diag(a) Q S)      a token's q and o are in the row of its last step
  *   S <- a_last S + K^T diag(l) U

@@ -8,20 +8,22 @@
  *   e_i  the vector that erases; without it, k_i erases too
  *   F_i  the decays that the state takes before the step: 1 except at a token's first step
  *   q_i  the query: 0 except at a token's last step
- * d and q are the readers; k and, if given, e are the writers. The product of all decays between rows j and i is
- * P(j,i) = F_{j+1} o ... o F_i; row -1 stands for the state before the chunk and row N for the state after it.
- *   X[j][i] = sum_c reader_i[c] writer_j[c] P(j,i)[c], for j < i if the reader is d, for j <= i if it is q
- *   R_i = (P(-1,i) o reader_i) S             is read from the state S before the chunk: R_d with d, R_q with q
+ * d and q are the readers; k and, if given, e are the writers. From row j to row i the state is multiplied by the
+ * decays P(j,i) = F_{j+1} o ... o F_i (o is the product element by element). Row -1 stands for the state S before the
+ * chunk, row N for the state after it. Row i reads the value that row j wrote with the factor X[j][i], for j < i if the
+ * reader is d, for j <= i if it is q:
+ *   X[j][i] = sum_c reader_i[c] writer_j[c] P(j,i)[c]
+ *   R_i = (P(-1,i) o reader_i) S             is what row i reads from S: R_d with d, R_q with q
  *   Without e, k writes Z:                   (I + X_d^T) Z = U - R_d
  *   With e, k writes U and e writes Z:       (I + X_de^T) Z = -R_d - X_dk^T U
  *   O = scale (R_q + X_q^T (U, Z));   S <- P(-1,N) o S + (writer_j o P(j,N))^T (U, Z)
  * The kernel never divides by a decay: it carries a copy of each writer's row through the rows after it and multiplies
  * the copy by each F_i. So decays may be 0, and nothing overflows. Dividing by products of decays would make X one
- * product of matrices, but would lose both properties.
- * Adjoint: Let C be the right side of the equation for Z. Its gradient dC follows from (I + X_d) dC = dZ, with X_de for
- * X_d if e is given. Then -dC is the gradient of R_d, and W = scale dO is the gradient of R_q. The gradient of X[j][i]
- * is the scalar product of reader i's row of (-dC, W) with the value that j wrote. The gradients of F, readers and
- * writers come last and are computed from the last row to the first. */
+ * product of matrices, but would lose both properties. Adjoint: Let C be the right side of the equation for Z. Its
+ * gradient dC follows from (I + X_d) dC = dZ, with X_de for X_d if e is given. Then -dC is the gradient of R_d, and W =
+ * scale dO is the gradient of R_q. The gradient of X[j][i] is the scalar product of reader i's row of (-dC, W) with the
+ * value that j wrote. The gradients of F, readers and writers come last and are computed from the last row to the
+ * first. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
@@ -59,7 +61,8 @@ struct matrices {
     real *d_written, *dX, *d_readers, *d_writers, *dF, *d_through; /* gradients, with the shapes from above */
     real *d_seen;                                                  /* TWO x KW: the gradient of from_start */
     real *d_end;                                                   /* TWO x KW: the gradient of to_end */
-    struct scratch_rows states; /* the state before each chunk from one kept state to the next */
+    /* Forward has one state; backward has the state before each chunk from one kept state to the next. */
+    struct scratch_rows states;
 };
 
 static struct matrices matrices_of(const struct head *d, enum pass pass, struct scratch *scratch) {
@@ -383,8 +386,8 @@ static void backward_chunk(const struct head *d, int64_t first, const struct mat
                   m->G, VW);
 }
 
-/* Goes from the last kept state to the first. After each, it computes the states before the chunks up to the next kept
- * state forward again, and then takes these chunks in reverse. */
+/* For each kept state, from the last to the first: computes the states before the chunks up to the next kept state
+ * again, then the gradients of these chunks from the last to the first. */
 static void backward_head(const struct head *d, struct matrices *m) {
     int64_t steps = d->s.steps, size = d->KW * d->VW;
     memset(m->G, 0, (size_t)size * sizeof(real));
