@@ -52,7 +52,7 @@ enum status place_open(struct place *p, const char *name, struct error *e) {
 #endif
 }
 
-/* What the child process has found. */
+/* Findings of the child process. */
 struct probed {
     struct error error;
     int devices;

@@ -25,7 +25,7 @@ struct order {
 
 /* --- the process: its members ------------------------------------------------------------------------------------- */
 
-/* What the members of a process share. */
+/* Data that the members of a process share. */
 struct crowd {
     pthread_mutex_t beginning; /* locked while a trainer is made, because making it measures the free memory */
     pthread_mutex_t lock;      /* protects the other fields */

@@ -41,7 +41,7 @@ struct paper_cell {
     int planned, done, failed; /* numbers of runs */
     /* number of failed attempts that were set aside before the run was repeated; they count as chance */
     int earlier;
-    int settings;     /* number of settings (the task and its variants) of which our number is the mean */
+    int settings;     /* number of settings (the task and its variants) over which our number is the mean */
     int other_builds; /* number of done runs from another build of the program */
     int without;      /* number of runs that have no test sequences of the column's length */
     char *run_ids;    /* ids of the done runs, with blanks between them; owned; NULL: none */

@@ -47,7 +47,7 @@ enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol 
 
 /* --- other settings ----------------------------------------------------------------------------------------------- */
 
-/* What is compared: the plan's runs, and the runs that the built-in plans have for the paper's table ("own runs",
+/* Two lists to compare: the plan's runs, and the runs that the built-in plans have for the paper's table ("own runs",
  * setting.h). */
 struct comparison {
     const struct paper_cells *p;

@@ -23,7 +23,7 @@ struct counts {
 
 struct metrics {
     int64_t vocab, longest;
-    int64_t documents; /* number of lengths per example, of which only the first is used; 1 unless set otherwise */
+    int64_t documents; /* number of lengths per example, but only the first is used; 1 unless set otherwise */
     int64_t *truths, *hits, *wrong; /* per class, of the current batch; on the arena */
     struct counts *by_length;       /* [longest + 1]; on the arena */
     struct counts *by_position;     /* [longest]: only scored and right are set; on the arena */

@@ -154,7 +154,7 @@ static void fill_speed(struct running *r, struct run *row) {
     }
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    /* if several runs share the process, its peak memory is that of all of them */
+    /* if several runs share the process, they share its peak memory */
     bool shared = r->hooks && r->hooks->create;
     if (!shared) row->peak_host_bytes = (int64_t)usage.ru_maxrss * 1024;
     if (r->trainer.device_bytes) row->peak_dev_bytes = (int64_t)r->trainer.device_bytes;

@@ -39,7 +39,7 @@ enum status request_words(struct request *r, const char *const *words, int n, st
 enum status request_call(const struct request *r, const char *profile, struct label *call, struct error *e);
 enum status request_recall(struct request *r, const struct label *call, struct error *e);
 
-/* What request_plan gives besides the plan. */
+/* Results of request_plan, besides the plan. */
 struct resolved {
     char profile[OPTION_TEXT]; /* the chosen profile */
     char tasks[LABEL_TEXT];    /* task words; plan_use.word is an index of them */

@@ -97,7 +97,7 @@ LRNN_INLINE const struct discretise_attr *discretise_attr(const struct call *c) 
 void discretise(struct graph *g, struct tensor *re, struct tensor *im, struct tensor *step,
                 const struct discretise_attr *attr, struct tensor *out[DISCRETISE_OUTPUTS]);
 
-/* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
+/* --- attributes of a call, for its kernels ------------------------------------------------------------------------ */
 
 struct repeat_rows_attr {
     int64_t B, T;

@@ -54,7 +54,7 @@ struct tensor *expm_skew(struct graph *g, struct tensor *a, int64_t J);
 /* T = U diag(e) W: u, w (rows,n*J*J), e (rows,n*J) -> t as u. */
 struct tensor *sandwich(struct graph *g, struct tensor *u, struct tensor *e, struct tensor *w, int64_t J);
 
-/* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
+/* --- attributes of a call, for its kernels ------------------------------------------------------------------------ */
 
 struct flow_attr {
     int64_t N, m; /* scan_flow: blocks and their size; 0 in the other scans */

@@ -1,4 +1,4 @@
-/* log_signature.h - parts that log_signature, brackets and their twins share: intervals, the order of the pairs, and
+/* log_signature.h - parts that log_signature, brackets and their kernels share: intervals, the order of the pairs, and
  * products with antisymmetric matrices. */
 #ifndef LRNN_KERNELS_FLOW_LOG_SIGNATURE_H
 #define LRNN_KERNELS_FLOW_LOG_SIGNATURE_H

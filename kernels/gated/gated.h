@@ -41,7 +41,7 @@ struct tensor *scan_diag_complex(struct graph *g, struct tensor *a_re, struct te
  * tanh(g); h_t = sig(o) tanh(c_t); h_{-1} = c_{-1} = 0. u (B,T,4H) = wx x_t + bx, wh [4H][H], bh [4H] -> h (B,T,H). */
 struct tensor *scan_lstm(struct graph *g, struct tensor *u, struct tensor *wh, struct tensor *bh);
 
-/* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
+/* --- attributes of a call, for its kernels ------------------------------------------------------------------------ */
 
 struct scan_attr {
     int64_t N, m;

@@ -1,5 +1,5 @@
-/* lstm.cuh - parts that the CUDA twins of scan_lstm share: a channel's step and its gradient, and the gradients of the
- * weights, which are sums over all tokens. Equations: scan_lstm.c. */
+/* lstm.cuh - parts that the CUDA kernels of scan_lstm share: a channel's step and its gradient, and the gradients of
+ * the weights, which are sums over all tokens. Equations: scan_lstm.c. */
 #ifndef LRNN_KERNELS_GATED_LSTM_CUH
 #define LRNN_KERNELS_GATED_LSTM_CUH
 

@@ -28,7 +28,7 @@ static void scan_companion_infer(struct graph *g, struct call *c) {
 }
 
 /* Counts FLOPs like scan_block: per row entry 10 for exp, 3 for normalising, 2 for the recurrence; backward adds 6. The
- * bytes of the output are those of m values per channel and token. */
+ * output has m values per channel and token. */
 static struct cost scan_companion_cost(const struct call *c, enum pass pass) {
     double gates = (double)tensor_count(c->in[0]), values = (double)tensor_count(c->in[1]);
     double states = (double)tensor_count(c->out[0]);

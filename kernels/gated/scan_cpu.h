@@ -42,7 +42,7 @@ LRNN_INLINE struct scan_strips scan_strips(int64_t B, int64_t N) {
     return (struct scan_strips){width, count, B * count};
 }
 
-/* What a walk over one part needs. Pointers point to the strip's first channel at t = 0. dz and dv are NULL if that
+/* The data for a walk over one part. Pointers point to the strip's first channel at t = 0. dz and dv are NULL if that
  * gradient is not wanted. */
 struct scan_part {
     const real *z;       /* (T, rows, m + 1, N) raw gates */

@@ -61,7 +61,7 @@ template <int PLANES> struct sink {
 
 /* --- walks -------------------------------------------------------------------------------------------------------- */
 
-/* What all lanes share: `a` if it is constant, and the positions of elements. */
+/* Data that all lanes share: `a` if it is constant, and the positions of elements. */
 template <int PLANES, bool CONSTANT> struct diag_walk {
     static constexpr int ROWS = 1, LANES = 64;
     using value = number<PLANES>;

@@ -308,7 +308,7 @@ struct matrix_term {
     }
 };
 
-/* The same for a matrix that other thread blocks of the launch have stored. */
+/* Like matrix_term, for a matrix that other thread blocks of the launch have stored. */
 template <class V> struct partial_term {
     const V *m;
     __device__ V operator()(int64_t, int64_t i) const {

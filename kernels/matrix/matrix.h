@@ -51,7 +51,7 @@ LRNN_INLINE const struct delta_attr *delta_attr(const struct call *c) {
 struct tensor *scan_delta(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
                           const struct delta_gates *gates, const struct delta_attr *attr);
 
-/* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
+/* --- attributes of a call, for its kernels ------------------------------------------------------------------------ */
 
 struct outer_attr {
     int64_t heads, groups;

@@ -447,7 +447,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     }
 }
 
-/* --- functions for the twins -------------------------------------------------------------------------------------- */
+/* --- functions for the kernels ------------------------------------------------------------------------------------ */
 
 template <class Gates> inline struct strip_shape outer_chunks_of(const struct state_shape &z, int J, enum pass pass) {
     return chunk_shape_of(z, SEGMENT, [=](const struct strip_shape &s) { return chunk_reals<Gates>(s, J, pass); });

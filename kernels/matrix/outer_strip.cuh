@@ -231,7 +231,7 @@ static __global__ void __launch_bounds__(WARP, REAL_IS_DOUBLE ? 8 : 12)
     }
 }
 
-/* --- functions for the twins -------------------------------------------------------------------------------------- */
+/* --- functions for the kernels ------------------------------------------------------------------------------------ */
 
 inline int64_t outer_matrices(int J, enum pass pass) {
     return (J > 1 ? 2 : 1) * (pass == PASS_FORWARD ? 1 : 2);

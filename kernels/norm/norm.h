@@ -50,7 +50,7 @@ struct tensor *softmax(struct graph *g, struct tensor *x);
 /* y [1] = sqrt(sum x^2 + sum z^2) of whole tensors; z may be NULL. The gradient is 0 where y is 0. */
 struct tensor *frobenius(struct graph *g, struct tensor *x, struct tensor *z);
 
-/* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
+/* --- attributes of a call, for its kernels ------------------------------------------------------------------------ */
 
 struct norm_attr {
     double eps;

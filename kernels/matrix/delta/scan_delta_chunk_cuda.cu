@@ -409,7 +409,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     }
 }
 
-/* --- the twin ----------------------------------------------------------------------------------------------------- */
+/* --- the kernel --------------------------------------------------------------------------------------------------- */
 
 /* Returns the shape of a call that is cut into segments of this many tokens. */
 inline struct strip_shape shape_of(const struct call *c, int64_t segment, enum pass pass) {
