@@ -14,17 +14,17 @@ struct flags {
 
 static const struct option options[] = {
     {"by", OPT_TEXT_FIELD, offsetof(struct flags, by), "", 0, 0, NULL,
-     "compare the runs that differ in this option alone: precision=fp32,bf16, or model.m=1,2; of one folder or two", 0},
+     "compare runs that differ only in this option: precision=fp32,bf16 or model.m=1,2; from one folder or two", 0},
     {"rows", OPT_TEXT_FIELD, offsetof(struct flags, rows), "", 0, 0, NULL,
-     "compare any two rows of a table, each at its own rate: --rows 'bdlru:m=3' deltaproduct; of the folder --out", 0},
-    {"task", OPT_TEXT_FIELD, offsetof(struct flags, task), "", 0, 0, NULL, "of --rows: only these tasks", 0},
+     "compare two rows of a table of --out, each at its learning rate: --rows 'bdlru:m=3' deltaproduct", 0},
+    {"task", OPT_TEXT_FIELD, offsetof(struct flags, task), "", 0, 0, NULL, "for --rows: only these tasks", 0},
     {"profile", OPT_TEXT_FIELD, offsetof(struct flags, profile), "", 0, 0, NULL,
-     "of --rows: only rows of this profile, or of none: custom; none = of all", 0},
+     "for --rows: only runs of this profile; custom = runs without a profile; none = all", 0},
     {"where", OPT_TEXT_FIELD, offsetof(struct flags, where), "", 0, 0, NULL,
-     "of --rows: only runs with these options: 'dim=64 norm=layer'", 0},
-    {"out", OPT_TEXT_FIELD, offsetof(struct flags, out), "results", 0, 0, NULL, "of --rows: folder of run records",
+     "for --rows: only runs with these options: 'dim=64 norm=layer'", 0},
+    {"out", OPT_TEXT_FIELD, offsetof(struct flags, out), "results", 0, 0, NULL, "for --rows: folder of run records",
      OPT_FILLED},
-    {"format", OPT_CHOICE, offsetof(struct flags, format), "term", 0, 0, SHEET_FORMAT_NAMES, "of the table", 0},
+    {"format", OPT_CHOICE, offsetof(struct flags, format), "term", 0, 0, SHEET_FORMAT_NAMES, "format of the table", 0},
     {0}};
 
 /* Splits "key=value,value" in place into its three parts. ST_USAGE. */
@@ -118,9 +118,9 @@ static enum status run(int argc, char **argv, struct error *e) {
     return status;
 }
 
-const struct command command_compare = {
-    .name = "compare",
-    .usage = "compare FOLDER [FOLDER] [--by OPTION=A,B] | --rows A B [--task TASK]",
-    .summary = "two folders of run records, the runs of one by an option, or two rows of a table, paired seed by seed: "
-               "differences with intervals",
-    .run = run};
+const struct command command_compare = {.name = "compare",
+                                        .usage = "compare FOLDER [FOLDER] [--by OPTION=A,B] | --rows A B [--task TASK]",
+                                        .summary = "compare two folders of run records, two values of an option, or "
+                                                   "two rows of a table, seed by seed; print differences "
+                                                   "with intervals",
+                                        .run = run};

@@ -177,6 +177,6 @@ static enum status run(int argc, char **argv, struct error *e) {
 const struct command command_completion = {
     .name = "completion",
     .usage = "completion bash|zsh",
-    .summary = "what a shell needs to complete commands, names and flags",
+    .summary = "print a script with which a shell completes commands, names and flags",
     .run = run,
 };

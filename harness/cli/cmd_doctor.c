@@ -178,6 +178,6 @@ static enum status run(int argc, char **argv, struct error *e) {
 const struct command command_doctor = {
     .name = "doctor",
     .usage = "doctor [flags]",
-    .summary = "whether this machine has what is needed",
+    .summary = "check whether this machine has everything that lrnn needs",
     .run = run,
 };

@@ -22,5 +22,5 @@ static enum status run(int argc, char **argv, struct error *e) {
 
 const struct command command_help = {.name = "help",
                                      .usage = "help [COMMAND|NAME] [WHAT]",
-                                     .summary = "what a command, a model, a task, an op, a plan or a paper is",
+                                     .summary = "explain a command, a model, a task, an op, a plan or a paper",
                                      .run = run};

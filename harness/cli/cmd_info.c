@@ -35,8 +35,8 @@ static const struct option flags[] = {
     {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences per step", 0},
     {"length", OPT_INT, AT(length), "auto", 1, 1e9, NULL, "tokens per sequence; auto = the task's, or 16", OPT_AUTO},
     {"vocab", OPT_INT, AT(vocab), "auto", 1, 1e9, NULL, "token and label ids; auto = the task's, or 120", OPT_AUTO},
-    {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "a model's net for this task, with its read-out", 0},
-    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "a model's parameters as one JSON object", 0},
+    {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "describe the model's net for this task, with its read-out", 0},
+    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "print the model's parameters as one JSON object", 0},
     {0},
 };
 
@@ -429,7 +429,7 @@ static enum status run(int argc, char **argv, struct error *e) {
 const struct command command_info = {
     .name = "info",
     .usage = "info NAME[:name=value,...] [flags]",
-    .summary = "equation, options, parameters, cost and memory of a model; or a task, an op, a kernel, a plan, a "
-               "profile (s5/quick), a paper",
+    .summary = "explain a model (equation, options, parameters, cost, memory), task, op, kernel, plan, profile "
+               "(s5/quick) or paper",
     .run = run,
 };

@@ -117,7 +117,7 @@ static const struct {
     {"tasks", "tasks, and short names for their settings", list_tasks},
     {"ops", "ops", list_ops},
     {"kernels", "kernels, in order of preference for each op", list_kernels},
-    {"papers", "papers whose numbers stand beside ours, and plans of their tables (lrnn sweep PLAN)", list_papers},
+    {"papers", "papers whose numbers are compared with ours, and plans of their tables (lrnn bench PLAN)", list_papers},
 };
 
 #define N_KINDS ((int)(sizeof kinds / sizeof kinds[0]))
@@ -145,6 +145,6 @@ static enum status run(int argc, char **argv, struct error *e) {
 const struct command command_list = {
     .name = "list",
     .usage = "list [models|tasks|ops|kernels|papers]",
-    .summary = "what there is, one line each: the name, then what it is",
+    .summary = "list models, tasks, ops, kernels or papers, one per line with an explanation",
     .run = run,
 };

@@ -61,6 +61,6 @@ static enum status run(int argc, char **argv, struct error *e) {
 const struct command command_man = {
     .name = "man",
     .usage = "man",
-    .summary = "the man page, for man: lrnn man >lrnn.1",
+    .summary = "print the man page: lrnn man >lrnn.1",
     .run = run,
 };

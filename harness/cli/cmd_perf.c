@@ -25,8 +25,18 @@ static enum status read_line(struct cli *cli, int words, int argc, char **argv, 
 /* Flags for the display of a table; AT gives the offsets of the fields. */
 #define SHEET_FLAGS                                                                                                    \
     {"format", OPT_CHOICE, AT(format), "term", 0, 0, SHEET_FORMAT_NAMES, "format of the table", 0},                    \
-        {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL, "columns by headings; +NAME: these as well", 0}, {    \
-        "sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL, "column that sorts, the largest first; -NAME: smallest", 0   \
+        {"columns",                                                                                                    \
+         OPT_TEXT_FIELD,                                                                                               \
+         AT(columns),                                                                                                  \
+         "",                                                                                                           \
+         0,                                                                                                            \
+         0,                                                                                                            \
+         NULL,                                                                                                         \
+         "headings of the columns to show; +NAME adds a column to the usual ones",                                     \
+         0},                                                                                                           \
+    {                                                                                                                  \
+        "sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL,                                                              \
+            "sort rows by this column, largest value first; -NAME: smallest first", 0                                  \
     }
 
 #define AT(field) offsetof(struct perf_op_request, field)
@@ -34,15 +44,16 @@ static const struct option op_flags[] = {
     {"kernel", OPT_TEXT_FIELD, AT(kernel), "", 0, 0, NULL, "only this kernel, or 'reference'", 0},
     {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
     {"seconds", OPT_TIME, AT(seconds), "1s", 0, 3600, NULL, "time for each kernel", 0},
-    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "one JSON object a line", 0},
-    {"shapes", OPT_TEXT_FIELD, AT(shapes), "", 0, 0, NULL, "file of shapes, a line each: 'length=64 m=5'", OPT_FILLED},
+    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "print one JSON object per line", 0},
+    {"shapes", OPT_TEXT_FIELD, AT(shapes), "", 0, 0, NULL, "file with one shape per line: 'length=64 m=5'", OPT_FILLED},
     {"sweep", OPT_TEXT_FIELD, AT(sweep), "", 0, 0, NULL,
-     "sizes to combine: 'T=64..4096 m=2,4'; FROM..TO doubles; several shapes leave the reference out", OPT_FILLED},
-    {"against", OPT_TEXT_FIELD, AT(against), "", 0, 0, NULL,
-     "older perf.csv, or its folder: the change of each time beside it", OPT_FILLED},
-    {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "folder whose perf.csv gets the numbers; none = stdout alone",
+     "sizes to combine: 'T=64..4096 m=2,4'; FROM..TO doubles; with several shapes the reference is left out",
      OPT_FILLED},
-    {"plot", OPT_TEXT_FIELD, AT(plot), "", 0, 0, NULL, "folder that gets the roofline plot", OPT_FILLED},
+    {"against", OPT_TEXT_FIELD, AT(against), "", 0, 0, NULL,
+     "earlier perf.csv, or its folder: also show how each time has changed since", OPT_FILLED},
+    {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "also add the numbers to perf.csv in this folder; none = print only",
+     OPT_FILLED},
+    {"plot", OPT_TEXT_FIELD, AT(plot), "", 0, 0, NULL, "draw a roofline plot into this folder", OPT_FILLED},
     SHEET_FLAGS,
     {0},
 };
@@ -116,17 +127,17 @@ static const struct option step_flags[] = {
     {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences per step", 0},
     {"length", OPT_INT, AT(length), "16", 1, 1e9, NULL, "tokens per sequence", 0},
     {"min-length", OPT_INT, AT(least), "auto", 1, 1e9, NULL,
-     "fewest tokens of a sequence, up to --length spread evenly; auto = all have --length; tokens/s count these "
-     "tokens, "
-     "where runs and bench count padding as well",
+     "shortest sequence; lengths are spread evenly up to --length; auto = all have --length; tokens/s do not count "
+     "padding",
      OPT_AUTO},
     {"vocab", OPT_INT, AT(vocab), "120", 1, 1e9, NULL, "token and label ids", 0},
     {"steps", OPT_INT, AT(count), "30", 1, PERF_SAMPLES, NULL, "steps measured", 0},
     {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
     {"device", OPT_TEXT_FIELD, AT(config.device), "cpu", 0, 0, NULL, "cpu", 0},
-    {"precision", OPT_CHOICE, AT(config.precision), REAL_NAME, 0, 0, CONFIG_PRECISIONS, "as of `lrnn train`", 0},
+    {"precision", OPT_CHOICE, AT(config.precision), REAL_NAME, 0, 0, CONFIG_PRECISIONS, "like that of `lrnn train`", 0},
     {"kernel", OPT_TEXT_FIELD, AT(config.kernel), "", 0, 0, NULL, "force this kernel, or 'reference'", 0},
-    {"profile", OPT_BOOL, AT(profile), "no", 0, 0, NULL, "time by op, most above its floor first", 0},
+    {"profile", OPT_BOOL, AT(profile), "no", 0, 0, NULL,
+     "print the time of each op, the farthest above its floor first", 0},
     {"json", OPT_BOOL, AT(config.json), "no", 0, 0, NULL, "one JSON object", 0},
     {0},
 };
@@ -152,10 +163,10 @@ static enum status run_step(int argc, char **argv, struct error *e) {
 
 #define AT(field) offsetof(struct perf_crossover_request, field)
 static const struct option crossover_flags[] = {
-    {"from", OPT_INT, AT(from), "4", 1, 1 << 24, NULL, "shortest length; then twice as long each time", 0},
+    {"from", OPT_INT, AT(from), "4", 1, 1 << 24, NULL, "shortest length; each further length is twice as long", 0},
     {"to", OPT_INT, AT(to), "1024", 1, 1 << 24, NULL, "longest length", 0},
     {"seconds", OPT_TIME, AT(seconds), "0.1s", 0, 3600, NULL, "time for each kernel and length", 0},
-    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "one JSON object a line", 0},
+    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "print one JSON object per line", 0},
     {0},
 };
 #undef AT
@@ -184,15 +195,15 @@ static enum status run_crossover(int argc, char **argv, struct error *e) {
 
 #define AT(field) offsetof(struct perf_data_request, field)
 static const struct option data_flags[] = {
-    {"split", OPT_CHOICE, AT(split), "train", 0, 0, "train val test", "which examples", 0},
+    {"split", OPT_CHOICE, AT(split), "train", 0, 0, "train val test", "split whose examples are made", 0},
     {"seconds", OPT_TIME, AT(seconds), "1s", 0.01, 3600, NULL, "time to spend", 0},
-    {"seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "of the data", 0},
+    {"seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "seed of the data", 0},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "one JSON object", 0},
     {"files", OPT_TEXT_FIELD, AT(files), "", 0, 0, NULL,
-     "instead of a task's examples, a data set's released files in this folder, read as `lrnn data import` does",
+     "read a data set's released files in this folder, like `lrnn data import`, instead of making examples",
      OPT_FILLED},
-    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder whose perf.csv gets the numbers; none = stdout alone",
-     OPT_FILLED},
+    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL,
+     "also add the numbers to perf.csv in this folder; none = print only", OPT_FILLED},
     {0},
 };
 #undef AT
@@ -214,8 +225,8 @@ static const struct option layers_flags[] = {
     {"batch", OPT_INT, AT(batch), "32", 1, 1 << 24, NULL, "sequences", 0},
     {"threads", OPT_INT, AT(threads), "1", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
     {"seconds", OPT_TIME, AT(seconds), "1s", 0, 3600, NULL, "time for each number, after its warm-up", 0},
-    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder whose perf.csv gets the numbers; none = stdout alone",
-     OPT_FILLED},
+    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL,
+     "also add the numbers to perf.csv in this folder; none = print only", OPT_FILLED},
     {0},
 };
 #undef AT
@@ -235,17 +246,18 @@ static enum status run_layers(int argc, char **argv, struct error *e) {
 static const struct option device_flags[] = {
     {"device", OPT_TEXT_FIELD, AT(device), "cuda", 0, 0, NULL, "cuda or cuda:N", 0},
     {"seconds", OPT_TIME, AT(seconds), "0.2s", 0, 3600, NULL, "time for each number", 0},
-    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder of a new file with the same rows; none = stdout alone",
-     OPT_FILLED},
-    {"only", OPT_TEXT_FIELD, AT(only), "", 0, 0, NULL, "this op's kernels alone, without the step", 0},
-    {"shape", OPT_TEXT_FIELD, AT(shape), "", 0, 0, NULL, "kernels at shapes with these words alone: 'length=16 m=5'",
-     0},
+    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL,
+     "also write the rows into a new file in this folder; none = print only", OPT_FILLED},
+    {"only", OPT_TEXT_FIELD, AT(only), "", 0, 0, NULL, "measure only this op's kernels, and no step", 0},
+    {"shape", OPT_TEXT_FIELD, AT(shape), "", 0, 0, NULL,
+     "measure kernels only at shapes with these words: 'length=16 m=5'", 0},
     {"rows", OPT_CHOICE, AT(rows), "all", 0, 0, "all steps calls kernels",
-     "what is measured beside copies and products: a step in all ways, each call of a step, kernels", 0},
-    {"taken", OPT_BOOL, AT(taken), "no", 0, 0, NULL, "kernels that a run gets unasked alone", 0},
-    {"once", OPT_BOOL, AT(once), "no", 0, 0, NULL, "kernels walk once and nothing is timed: for a profiler", 0},
-    {"compare", OPT_BOOL, AT(compare), "yes", 0, 0, NULL, "kernels with their references, which the host computes", 0},
-    {"small", OPT_BOOL, AT(small), "no", 0, 0, NULL, "tiny sizes: shows that everything runs, not how fast", 0},
+     "what to measure besides copies and products: steps (walked and replayed), the calls of a step, kernels", 0},
+    {"taken", OPT_BOOL, AT(taken), "no", 0, 0, NULL, "measure only the kernels that a run uses by default", 0},
+    {"once", OPT_BOOL, AT(once), "no", 0, 0, NULL, "run each kernel once without timing it, for a profiler", 0},
+    {"compare", OPT_BOOL, AT(compare), "yes", 0, 0, NULL,
+     "compare kernels with their references, which the host computes", 0},
+    {"small", OPT_BOOL, AT(small), "no", 0, 0, NULL, "use tiny sizes, to show that everything runs", 0},
     {0},
 };
 #undef AT
@@ -268,7 +280,7 @@ static const struct option launches_flags[] = {
     {"dim", OPT_INT, AT(dim), "128", 1, 1 << 16, NULL, "width D", 0},
     {"batch", OPT_INT, AT(batch), "32", 1, 1 << 20, NULL, "sequences", 0},
     {"length", OPT_INT, AT(length), "64", 1, 1 << 24, NULL, "tokens per sequence", 0},
-    {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, CONFIG_PRECISIONS, "as of `lrnn train`", 0},
+    {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, CONFIG_PRECISIONS, "like that of `lrnn train`", 0},
     {0},
 };
 #undef AT
@@ -289,35 +301,36 @@ static enum status run_launches(int argc, char **argv, struct error *e) {
 static const struct command subs[SUBS + 1] = {
     [OP] = {.name = "perf op",
             .usage = "perf op OP [flags]",
-            .summary = "every kernel of an op beside its byte and FLOP floors",
+            .summary = "time every kernel of an op and compare it with the floors of its bytes and FLOPs",
             .run = run_op},
     [COMPARE] = {.name = "perf compare",
                  .usage = "perf compare A B [flags]",
-                 .summary = "two perf.csv files, or their folders: ratio of each pair of times",
+                 .summary = "print the ratio of each pair of times in two perf.csv files or their folders",
                  .run = run_compare},
     [STEP] = {.name = "perf step",
               .usage = "perf step MODEL [flags]",
-              .summary = "a training step beside the floor of its matrix products",
+              .summary = "time a training step and compare it with the floor of its matrix products",
               .run = run_step},
     [CROSSOVER] = {.name = "perf crossover",
                    .usage = "perf crossover OP [flags]",
-                   .summary = "from which length on one kernel of an op is faster",
+                   .summary = "find the length from which on one kernel of an op is faster than another",
                    .run = run_crossover},
     [DATA] = {.name = "perf data",
               .usage = "perf data TASK [flags]",
-              .summary = "tokens generated, or bytes of files read, a second on one core",
+              .summary = "measure how many tokens are generated, or bytes of files read, per second on one core",
               .run = run_data},
     [LAYERS] = {.name = "perf layers",
                 .usage = "perf layers [flags]",
-                .summary = "tokens/s of one layer of every mixer, as a Markdown table",
+                .summary = "measure tokens/s of one layer of every mixer; print a Markdown table",
                 .run = run_layers},
     [DEVICE] = {.name = "perf device",
                 .usage = "perf device [flags]",
-                .summary = "every CUDA kernel, copies, products and a step on a device, as CSV",
+                .summary = "time every CUDA kernel, copies, products and a step on a device; print CSV",
                 .run = run_device},
     [LAUNCHES] = {.name = "perf launches",
                   .usage = "perf launches [MODEL] [flags]",
-                  .summary = "what a step of a model, or of every mixer, queues on a device",
+                  .summary =
+                      "count the launches and bytes of a training step of one model, or of every mixer, on a device",
                   .run = run_launches},
 };
 
@@ -328,7 +341,7 @@ static enum status run(int argc, char **argv, struct error *e) {
 const struct command command_perf = {
     .name = "perf",
     .usage = "perf op|compare|step|crossover|data|layers|device|launches NAME [flags]",
-    .summary = "speed beside what the machine can do",
+    .summary = "measure speeds and compare them with the limits of the machine",
     .run = run,
     .subs = subs,
 };

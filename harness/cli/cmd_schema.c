@@ -17,6 +17,6 @@ static enum status run(int argc, char **argv, struct error *e) {
 const struct command command_schema = {
     .name = "schema",
     .usage = "schema runs|curves|evals|perf|limits|machines",
-    .summary = "name, type, unit and meaning of every column of a table",
+    .summary = "explain every column of a table: name, type, unit and meaning",
     .run = run,
 };

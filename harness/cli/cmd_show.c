@@ -20,15 +20,15 @@ struct flags {
 #define AT(field) offsetof(struct flags, field)
 #define OUT_FLAG                                                                                                       \
     {                                                                                                                  \
-        "out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records that RUN is looked for in",      \
+        "out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records in which RUN is searched",       \
             OPT_FILLED                                                                                                 \
     }
 static const struct option show_flags[] = {OUT_FLAG, {0}};
 static const struct option rerun_flags[] = {
     OUT_FLAG,
-    {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads, which change no bit; auto = all cores",
+    {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads; they change no bits; auto = all cores",
      OPT_AUTO},
-    {"keep", OPT_BOOL, AT(keep), "no", 0, 0, NULL, "keep what the second run wrote, in OUT/rerun", 0},
+    {"keep", OPT_BOOL, AT(keep), "no", 0, 0, NULL, "keep the files of the second run in OUT/rerun", 0},
     {0}};
 
 /* --- show --------------------------------------------------------------------------------------------------------- */
@@ -120,9 +120,9 @@ static enum status run_rerun(int argc, char **argv, struct error *e) {
 
 const struct command command_show = {.name = "show",
                                      .usage = "show RUN [--out FOLDER]",
-                                     .summary = "all that the record of a run holds, and the command that repeats it",
+                                     .summary = "print the record of a run, and the command that repeats it",
                                      .run = run_show};
 const struct command command_rerun = {.name = "rerun",
                                       .usage = "rerun RUN [--out FOLDER] [--threads N] [--keep]",
-                                      .summary = "do a run on record again and say whether the bits agree",
+                                      .summary = "train a recorded run again and say whether the bits agree",
                                       .run = run_rerun};

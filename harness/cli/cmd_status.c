@@ -26,17 +26,20 @@ struct flags {
 
 #define AT(field) offsetof(struct flags, field)
 #define OUT                                                                                                            \
-    { "out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records, which is only read", OPT_FILLED }
+    {                                                                                                                  \
+        "out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records; nothing in it changes",         \
+            OPT_FILLED                                                                                                 \
+    }
 static const struct option status_options[] = {
     OUT,
-    {"watch", OPT_BOOL, AT(watch), "no", 0, 0, NULL, "print it again every 5 seconds, until all runs are done", 0},
+    {"watch", OPT_BOOL, AT(watch), "no", 0, 0, NULL, "print again every 5 seconds until all runs are done", 0},
     {0}};
 
 static const struct option top_options[] = {
     OUT,
-    {"every", OPT_TIME, AT(every), "2s", 0.1, 3600, NULL, "time between two looks", 0},
+    {"every", OPT_TIME, AT(every), "2s", 0.1, 3600, NULL, "time between two updates", 0},
     {"html", OPT_TEXT_FIELD, AT(html), "", 0, 0, NULL,
-     "file of a page that browsers load again by themselves; the terminal then shows nothing", OPT_FILLED},
+     "write an HTML page that reloads itself into this file; the terminal then shows nothing", OPT_FILLED},
     {0}};
 
 /* Writes the lines as an HTML page that reloads itself, except the last page. */
@@ -131,12 +134,14 @@ static enum status run_top(int argc, char **argv, struct error *e) {
     return watch(&flags, folder, true, e);
 }
 
-const struct command command_status = {.name = "status",
-                                       .usage = "status [FOLDER] [--watch]",
-                                       .summary = "how far the sweeps of a folder are, and who does which run",
-                                       .run = run_status};
+const struct command command_status = {
+    .name = "status",
+    .usage = "status [FOLDER] [--watch]",
+    .summary = "print how many runs of a folder's benches are done, and which process trains which run",
+    .run = run_status};
 
-const struct command command_top = {.name = "top",
-                                    .usage = "top [FOLDER] [--html FILE]",
-                                    .summary = "the runs in progress: curve, rate, time left; again and again",
-                                    .run = run_top};
+const struct command command_top = {
+    .name = "top",
+    .usage = "top [FOLDER] [--html FILE]",
+    .summary = "show the runs in progress with loss curve, learning rate and time left, updated all the time",
+    .run = run_top};

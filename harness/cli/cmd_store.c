@@ -11,7 +11,7 @@ struct flags {
 };
 
 static const struct option options[] = {{"out", OPT_TEXT_FIELD, offsetof(struct flags, out), "", 0, 0, NULL,
-                                         "folder that the records go into, new or a store", OPT_FILLED},
+                                         "folder into which the records go; it may have records already", OPT_FILLED},
                                         {0}};
 
 static enum status check(int argc, char **argv, struct error *e);
@@ -23,12 +23,11 @@ static const struct command subs[SUBS + 1] = {
                .usage = "store check FOLDER...",
                .summary = "read and check every record",
                .run = check},
-    [MERGE] =
-        {.name = "store merge",
-         .usage = "store merge FOLDER... --out FOLDER",
-         .summary =
-             "take the records and weights of folders over into one, and what they know of machines, limits and sweeps",
-         .run = merge},
+    [MERGE] = {.name = "store merge",
+               .usage = "store merge FOLDER... --out FOLDER",
+               .summary =
+                   "copy the records and weights of several folders into one, with their machines, limits and sweeps",
+               .run = merge},
 };
 
 /* Prints the result of a check. Records without their weights or their machine's row are valid, but the user should
@@ -105,6 +104,6 @@ static enum status run(int argc, char **argv, struct error *e) {
 
 const struct command command_store = {.name = "store",
                                       .usage = "store check|merge FOLDER...",
-                                      .summary = "folders of run records: check them, take them together",
+                                      .summary = "check a folder of run records, or merge several",
                                       .run = run,
                                       .subs = subs};

@@ -78,12 +78,13 @@ static enum status on_flag(void *context, const char *name, const char *value, b
 
 /* Prints the rule of study.h for the length of a run. */
 static void print_length(FILE *f) {
-    fputs("\nlength of a run: five sources can set it, the strongest first:\n"
-          "  command line > config file (-c) > plan > profile > default\n"
-          "  steps or epochs give the whole schedule; stop-after, budget and limit end a run before it.\n"
-          "  If two sources set steps or epochs, the stronger source wins. If one source sets both, steps win.\n"
-          "  If a source sets any of these five, stop-after and budget of weaker sources have no effect.\n",
-          f);
+    fputs(
+        "\nlength of a run: five sources can set it, the strongest first:\n"
+        "  command line > config file (-c) > plan > profile > default\n"
+        "  steps or epochs give the whole schedule; stop-after, budget and limit end a run before the schedule's end.\n"
+        "  If two sources set steps or epochs, the stronger source wins. If one source sets both, steps win.\n"
+        "  If a source sets any of these five, stop-after and budget of weaker sources have no effect.\n",
+        f);
 }
 
 static enum status read_line(struct command_line *c, const struct command *command, int argc, char **argv,
@@ -171,7 +172,7 @@ static enum status run_bench(int argc, char **argv, struct error *e) {
 const struct command command_bench = {
     .name = "bench",
     .usage = "bench TASK|PLAN... [--models 'M M ...'] [--profile smoke|quick|paper] [flags]",
-    .summary = "train the models of a profile on tasks, or those of a paper's plan; print the table, draw the plots",
+    .summary = "train a profile's models on tasks, or the runs of a paper's plan; print the table, draw the plots",
     .run = run_bench};
 const struct command command_sweep = {
     .name = "sweep",

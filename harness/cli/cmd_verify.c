@@ -13,11 +13,11 @@ struct verify_flags {
 
 static const struct option flags[] = {
     {"device", OPT_TEXT_FIELD, offsetof(struct verify_flags, device), "cpu", 0, 0, NULL,
-     "where it runs: cpu, cuda or cuda:N", 0},
+     "processor to run on: cpu, cuda or cuda:N", 0},
     {"kernel", OPT_TEXT_FIELD, offsetof(struct verify_flags, kernel), "", 0, 0, NULL,
-     "force this kernel, or 'reference'; the mixers it does not apply to are skipped", 0},
+     "use this kernel, or 'reference'; mixers to which it does not apply are skipped", 0},
     {"quiet", OPT_BOOL, offsetof(struct verify_flags, quiet), "no", 0, 0, NULL,
-     "print failures, a line for each mixer and the total only", 0},
+     "print only failures, a line per mixer, and the total", 0},
     {0},
 };
 
@@ -93,6 +93,6 @@ static enum status run(int argc, char **argv, struct error *e) {
 const struct command command_verify = {
     .name = "verify",
     .usage = "verify FILE... [flags]",
-    .summary = "mixers against case files, forward and every gradient (docs/extend.md)",
+    .summary = "compare mixers with case files, forward and every gradient (docs/extend.md)",
     .run = run,
 };

@@ -31,12 +31,14 @@ struct data_flags {
 #define SPLIT_FLAG                                                                                                     \
     {                                                                                                                  \
         "split", OPT_CHOICE, AT(split), "train", 0, 0, SPLIT_NAMES,                                                    \
-            "training shows the targets of the loss; extra: strings of another length that each step takes besides", 0 \
+            "split of the examples; train has the targets of the loss; extra: strings of another length for each "     \
+            "step",                                                                                                    \
+            0                                                                                                          \
     }
 #define FIRST_FLAG                                                                                                     \
     { "first", OPT_INT, AT(first), "0", 0, 1e18, NULL, "index of the first example", 0 }
 #define SEED_FLAG                                                                                                      \
-    { "seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "of the data", 0 }
+    { "seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "seed of the data", 0 }
 
 static const struct option show_flags[] = {
     SPLIT_FLAG,
@@ -44,16 +46,16 @@ static const struct option show_flags[] = {
     {"count", OPT_INT, AT(count), "auto", 1, 1e18, NULL, "number of examples; auto = 1, with --png at most 60",
      OPT_AUTO},
     SEED_FLAG,
-    {"stats", OPT_BOOL, AT(stats), "no", 0, 0, NULL, "statistics of them instead, as `lrnn data stats` prints", 0},
-    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "with --stats: one JSON object", 0},
+    {"stats", OPT_BOOL, AT(stats), "no", 0, 0, NULL, "print statistics instead, like `lrnn data stats`", 0},
+    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "with --stats: print one JSON object", 0},
     {"png", OPT_TEXT_FIELD, AT(png), "", 0, 0, NULL, "write the images to this file, as one picture with their labels",
      OPT_FILLED},
     {"order", OPT_TEXT_FIELD, AT(order), "", 0, 0, NULL,
-     "instead the indices that each step of this epoch trains on; 0 = the first epoch", OPT_FILLED},
-    {"batch", OPT_INT, AT(batch), "128", 1, 1 << 24, NULL, "with --order: sequences per step, as train has it", 0},
+     "print instead the indices of the examples of each step of this epoch; 0 = the first epoch", OPT_FILLED},
+    {"batch", OPT_INT, AT(batch), "128", 1, 1 << 24, NULL, "with --order: sequences per step, as for train", 0},
     {"epochs", OPT_INT, AT(epochs), "20", 1, 1e9, NULL, "with --order: passes over the training examples", 0},
-    {"steps", OPT_INT, AT(steps), "auto", 1, 1e12, NULL, "with --order: of the run; auto = epochs x steps per epoch",
-     OPT_AUTO},
+    {"steps", OPT_INT, AT(steps), "auto", 1, 1e12, NULL,
+     "with --order: steps of the run; auto = epochs x steps per epoch", OPT_AUTO},
     {0},
 };
 
@@ -73,8 +75,8 @@ static const struct option dump_flags[] = {
     {"count", OPT_INT, AT(count), "auto", 1, 1e18, NULL, "number of examples; auto = all from the first", OPT_AUTO},
     SEED_FLAG,
     {"format", OPT_CHOICE, AT(format), "auto", 0, 0, "auto npz jsonl",
-     "npz: arrays input, target and length, filled up with 0 and -100; jsonl: the lines of `lrnn data show`; auto: as "
-     "the file's name ends",
+     "npz: arrays input, target and length, padded with 0 and -100; jsonl: the lines of `lrnn data show`; auto: by the "
+     "end of the file's name",
      0},
     {0},
 };
@@ -490,34 +492,35 @@ static enum status dump(int argc, char **argv, struct error *e) {
 }
 
 const struct command data_commands[DATA_COMMANDS + 1] = {
-    [DATA_SHOW] = {.name = "data show",
-                   .usage = "data show TASK [flags]",
-                   .summary =
-                       "examples, one JSON object a line or as a picture, or the order that training takes them in",
-                   .run = show},
+    [DATA_SHOW] =
+        {.name = "data show",
+         .usage = "data show TASK [flags]",
+         .summary =
+             "print examples, one JSON object per line or as a picture, or the order in which training takes them",
+         .run = show},
     [DATA_STATS] = {.name = "data stats",
                     .usage = "data stats TASK [flags]",
-                    .summary = "labels, lengths, and scores of trivial answers",
+                    .summary = "print labels, lengths, and scores of trivial answers",
                     .run = stats},
     [DATA_DUMP] = {.name = "data dump",
                    .usage = "data dump TASK FILE [flags]",
-                   .summary = "a split's examples as a file, for other programs",
+                   .summary = "write a split's examples into a file for other programs",
                    .run = dump},
     [DATA_CHECK] = {.name = "data check",
                     .usage = "data check FILE",
-                    .summary = "what a file of examples holds, and what answers without a model get",
+                    .summary = "check a file of examples; print its contents and the scores of trivial answers",
                     .run = data_check},
     [DATA_LIST] = {.name = "data list",
                    .usage = "data list",
-                   .summary = "released data that tasks read, and which of it is imported",
+                   .summary = "list the released data that tasks read, and which of it is imported",
                    .run = data_sets_list},
     [DATA_URLS] = {.name = "data urls",
                    .usage = "data urls [NAME]",
-                   .summary = "address, size and SHA-256 of each file",
+                   .summary = "print address, size and SHA-256 of each file",
                    .run = data_sets_urls},
     [DATA_FETCH] = {.name = "data fetch",
                     .usage = "data fetch NAME [--mirror URL] [--folder FOLDER]",
-                    .summary = "download the files by curl, check them, go on after a break, then import them",
+                    .summary = "download the files with curl, check and import them; continues an interrupted download",
                     .run = data_fetch},
     [DATA_IMPORT] = {.name = "data import",
                      .usage = "data import NAME FOLDER",
@@ -525,11 +528,11 @@ const struct command data_commands[DATA_COMMANDS + 1] = {
                      .run = data_sets_import},
     [DATA_VERIFY] = {.name = "data verify",
                      .usage = "data verify [NAME]",
-                     .summary = "whether the imported data is whole",
+                     .summary = "check that the imported data is complete",
                      .run = data_sets_verify},
     [DATA_PATH] = {.name = "data path",
                    .usage = "data path NAME",
-                   .summary = "the file that an import writes and tasks read",
+                   .summary = "print the path of the file that an import writes and tasks read",
                    .run = data_sets_path},
 };
 
@@ -540,7 +543,7 @@ static enum status run(int argc, char **argv, struct error *e) {
 const struct command command_data = {
     .name = "data",
     .usage = "data show|stats|dump|check|list|urls|fetch|import|verify|path ...",
-    .summary = "examples of a task, statistics of them, and released data",
+    .summary = "show a task's examples and their statistics; import released data",
     .run = run,
     .subs = data_commands,
 };

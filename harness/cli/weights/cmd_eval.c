@@ -25,13 +25,13 @@ struct eval_flags {
 
 #define AT(field) offsetof(struct eval_flags, field)
 static const struct option flags[] = {
-    {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "with its options, as a5:length=512; none: the run's own",
-     OPT_FILLED},
-    {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records that RUN is looked for in",
+    {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL,
+     "task with its options, such as a5:length=512; none = the run's task", OPT_FILLED},
+    {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records in which RUN is searched",
      OPT_FILLED},
     {"batch", OPT_INT, AT(batch), "auto", 1, 1 << 24, NULL, "sequences at a time; auto = as in the run", OPT_AUTO},
     {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
-    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "result as one JSON line", 0},
+    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "print the result as one JSON line", 0},
     {0}};
 
 /* An evaluation and its result. */
@@ -188,6 +188,6 @@ static enum status run(int argc, char **argv, struct error *e) {
 const struct command command_eval = {
     .name = "eval",
     .usage = "eval RUN --task TASK [flags]",
-    .summary = "a finished run's weights on another task of the same vocabulary, such as longer sequences",
+    .summary = "test a finished run's weights on another task with the same vocabulary, such as longer sequences",
     .run = run,
 };

@@ -26,15 +26,15 @@ enum { AS_WEIGHTS, AS_TENSORBOARD, AS_MLLOG };
 
 #define AT(field) offsetof(struct export_flags, field)
 static const struct option flags[] = {
-    {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records that RUN is looked for in",
+    {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records in which RUN is searched",
      OPT_FILLED},
-    {"initial", OPT_BOOL, AT(initial), "no", 0, 0, NULL, "the weights before the first step, drawn once more", 0},
+    {"initial", OPT_BOOL, AT(initial), "no", 0, 0, NULL,
+     "write the weights before the first step, drawn again from the configuration", 0},
     {"last", OPT_BOOL, AT(last), "no", 0, 0, NULL,
-     "the weights after the last step, of a run made with --keep-weights all; without either: the best on validation",
-     0},
+     "write the weights after the last step, if the run had --keep-weights all; default: the best on validation", 0},
     {"as", OPT_CHOICE, AT(as), "weights", 0, 0, "weights tensorboard mllog",
-     "weights: a safetensors file; tensorboard: its curve as an event file, which TensorBoard finds if FILE has "
-     "\"tfevents\" in its name; mllog: as lines of MLPerf's log",
+     "weights: a safetensors file; tensorboard: the curve as an event file, which TensorBoard finds if FILE has "
+     "\"tfevents\" in its name; mllog: the curve as lines of MLPerf's log",
      0},
     {0}};
 
@@ -287,6 +287,7 @@ static enum status run(int argc, char **argv, struct error *e) {
 const struct command command_export = {
     .name = "export",
     .usage = "export RUN FILE [flags]",
-    .summary = "weights of a finished run as a safetensors file, or its curve; RUN: an id, its first digits, a path",
+    .summary = "write the weights of a finished run as a safetensors file, or its curve; RUN: an id, its first digits "
+               "or a path",
     .run = run,
 };
