@@ -123,14 +123,25 @@ static enum status self_test(const struct gate_flags *f, struct baseline *b, str
 
 /* --- the gate ----------------------------------------------------------------------------------------------------- */
 
+/* Says at once that a file could not be written, so that no file hides the verdict. Returns the first failure. */
+static enum status told(enum status first, enum status status, struct error *e) {
+    if (status == ST_OK) return first;
+    fprintf(stderr, "lrnn: %s\n", e->text);
+    e->text[0] = 0;
+    return first == ST_OK ? status : first;
+}
+
+static enum status write_markdown(const struct gate_flags *f, const struct gate_result *r, enum verdict worst,
+                                  struct error *e) {
+    struct printed page;
+    TRY(printed_begin(&page, f->markdown, e));
+    return printed_write(&page, gate_summary(r, worst, page.f, e), f->markdown, e);
+}
+
 static enum status show(const struct gate_flags *f, const struct gate_result *r, enum verdict worst, struct error *e) {
-    if (*f->junit) TRY(gate_junit(r, f->junit, e));
-    if (*f->markdown) {
-        struct printed page;
-        TRY(printed_begin(&page, f->markdown, e));
-        TRY(printed_write(&page, gate_summary(r, worst, page.f, e), f->markdown, e));
-    }
-    return r->n ? gate_print(r, sheet_formats()[f->format], stdout, e) : ST_OK;
+    enum status first = r->n ? told(ST_OK, gate_print(r, sheet_formats()[f->format], stdout, e), e) : ST_OK;
+    if (*f->junit) first = told(first, gate_junit(r, f->junit, e), e);
+    return *f->markdown ? told(first, write_markdown(f, r, worst, e), e) : first;
 }
 
 static enum status history_path(const struct gate_flags *f, char path[PATH_BYTES], struct error *e) {
@@ -144,22 +155,20 @@ static FILE *talk(const struct gate_flags *f) {
     return sheet_formats()[f->format] == &format_term ? stdout : stderr;
 }
 
-/* Shows the result, prints the verdict, and keeps it in the history under a name. A history that cannot be written
- * hides no verdict: it is told, and is the status where the verdict is a good one. */
+/* Shows the result, prints the verdict, and keeps it in the history under a name. A file that cannot be written is the
+ * status where the verdict is a good one. */
 static enum status tell(const struct gate_flags *f, const struct gate_result *r, const char *name, struct error *e) {
     enum verdict worst = VERDICT_SAME;
     char path[PATH_BYTES];
     struct error nothing;
-    enum status status = gate_worst(r, &worst, &nothing);
-    TRY(show(f, r, worst, e));
+    enum status status = gate_worst(r, &worst, &nothing), first = show(f, r, worst, e);
     if (status != ST_OK) return fail(e, status, "%s", nothing.text);
     TRY(history_path(f, path, e));
-    if (*f->badge) TRY(gate_badge(worst, f->badge, e));
     fprintf(talk(f), "%sthe gate: %s\n", talk(f) == stdout ? "\n" : "", verdict_names[worst]);
-    status = gate_history(r, name, worst, path, e);
-    if (verdict_status(worst) == ST_OK) return status;
-    if (status == ST_OK) e->text[0] = 0; /* already printed */
-    return verdict_status(worst);
+    if (*f->badge) first = told(first, gate_badge(worst, f->badge, e), e);
+    first = told(first, gate_history(r, name, worst, path, e), e);
+    e->text[0] = 0; /* all is printed */
+    return verdict_status(worst) == ST_OK ? first : verdict_status(worst);
 }
 
 /* Checks whether line_append would succeed. It makes missing folders, so the nearest one that is there counts. */
@@ -309,11 +318,13 @@ static enum status gate_of_plan(const struct gate_flags *f, const char *plan, st
     say_chosen(f, b, r->chosen, sizeof r->chosen);
     TRY(gate_plan(&q, r, e));
     bool red = gate_worst(r, &worst, &nothing) == ST_OK && worst == VERDICT_REGRESSED;
-    if (f->update || (!there && !red)) TRY(keep_baseline(f, r, b, path, e));
+    bool keep = f->update || (!there && !red);
+    enum status kept = told(ST_OK, keep ? keep_baseline(f, r, b, path, e) : ST_OK, e);
     const char *slash = strrchr(plan, '/'), *name = slash ? slash + 1 : plan;
     char text[PLAN_NAME_BYTES];
     snprintf(text, sizeof text, "%.*s", (int)(stem - (size_t)(name - plan)), name);
-    return tell(f, r, text, e);
+    status = tell(f, r, text, e);
+    return status == ST_OK ? kept : status;
 }
 
 static enum status serve(const struct gate_flags *f, struct error *e) {

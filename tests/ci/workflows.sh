@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# workflows.sh - runs the shell steps of the workflow files in ci/ as they stand, each in a clone of this repository and
-# with the variables that the service would set: a change beside its merge base, and a commit of main with its pages.
+# workflows.sh - runs the shell steps of the workflow files in ci/ as they stand, each in a clone of a bare copy of this
+# repository and with the variables that the service would set: a change beside its merge base, and a commit of main
+# with its pages.
 # Exit 0: all steps ended as they should and left what is published; 1: one did not; 2: PyYAML is missing
 # (apt-get install python3-yaml). The steps install packages and need root.
 #
@@ -22,8 +23,9 @@ run() {
     shift 3
     wanted "$name" || return 0
     mkdir -p "$work/$name/home"
-    git clone -q . "$work/$name/origin"
-    git -C "$work/$name/origin" checkout -q -B main
+    git clone -q --bare . "$work/$name/origin"
+    git -C "$work/$name/origin" update-ref refs/heads/main HEAD
+    git -C "$work/$name/origin" symbolic-ref HEAD refs/heads/main
     git clone -q "$work/$name/origin" "$clone"
     mkdir -p "$work/cache"
     ln -s "$work/cache" "$clone/.ccache"

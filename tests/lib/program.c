@@ -65,10 +65,11 @@ void program_begin_without_data(void) {
 }
 
 void program_begin_inside(void) {
-    static const char *const names[][2] = {{"LRNN", "./lrnn"}, {"LRNN_F64", "./lrnn-f64"}};
+    static const char *const names[][2] = {
+        {"LRNN", "./lrnn"}, {"LRNN_F64", "./lrnn-f64"}, {"LRNN_FAULTS", "build/faults.so"}};
     char path[PATH_MAX];
     program_begin();
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         if (realpath(named_program(names[i][0], names[i][1]), path)) ck_assert_int_eq(setenv(names[i][0], path, 1), 0);
     ck_assert_int_eq(chdir(program_folder), 0);
 }

@@ -314,6 +314,33 @@ START_TEST(a_history_that_cannot_be_written_is_an_error) {
 }
 END_TEST
 
+/* Each file that a gate replaces fails once, after the training. */
+START_TEST(a_file_that_cannot_be_written_hides_no_verdict) {
+    static const char *const files[] = {"gate.baseline", "gate.xml", "gate.md", "gate.svg"};
+    bool failed[4] = {false};
+    int more = 1;
+    write_plan("tasks=" S3 "\nmodels=lstm:hidden=8\nlr=0.02\nseeds=1\n", "expect params >= 1e9\n");
+    for (int nth = 1; more; nth++) {
+        char words[2048];
+        snprintf(words, sizeof words,
+                 "LRNN_FAIL=rename:%d LD_PRELOAD=%s %s gate gate.plan --update --junit gate.xml "
+                 "--markdown gate.md --badge gate.svg",
+                 nth, named_program("LRNN_FAULTS", "build/faults.so"), named_program("LRNN", "./lrnn"));
+        int status = run_program(program_folder, "env", words);
+        more = 0;
+        for (int i = 0; i < 4; i++) {
+            if (!strstr(err, files[i])) continue;
+            failed[i] = true;
+            expect_status(status, 3, words);
+            expect_text(out, "the gate: regressed", words);
+        }
+        more = *err || nth < 4;
+        ck_assert_int_lt(nth, 40);
+    }
+    for (int i = 0; i < 4; i++) ck_assert_msg(failed[i], "%s never failed", files[i]);
+}
+END_TEST
+
 /* A name is bytes, a line of the history is UTF-8. */
 START_TEST(a_plan_of_any_name_has_a_line_in_the_history) {
     write_plan("tasks=" S3 "\nmodels=lstm:hidden=8\nlr=0.02\nseeds=1\n", "expect params >= 1\n");
@@ -394,6 +421,7 @@ Suite *check_gate_plan(void) {
                                   a_speed_is_compared_with_that_of_this_machine,
                                   many_writers_lose_no_line_of_the_history,
                                   a_history_that_cannot_be_written_is_an_error,
+                                  a_file_that_cannot_be_written_hides_no_verdict,
                                   a_plan_of_any_name_has_a_line_in_the_history,
                                   a_damaged_baseline_is_replaced_by_update,
                                   a_busy_machine_makes_no_baseline,
