@@ -177,7 +177,7 @@ SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
         layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install uninstall \
         clean help FORCE
 .PHONY: library wheel suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved
-.PHONY: tsan torture example test-workflows test-containers test-released
+.PHONY: tsan torture example test-workflows test-containers test-red test-released
 .DELETE_ON_ERROR:
 
 # --- build ------------------------------------------------------------------------------------------------------------
@@ -453,6 +453,10 @@ test-workflows:
 test-containers:
 	@tests/ci/containers.py
 
+# Programs with one wrong line each, which the gate must find.
+test-red: all
+	@MAKE='$(MAKE)' tests/ci/red.sh $(LRNN) $(OBJ)
+
 # Checks the linked program for P17 of docs/trust.md.
 test-hardened: $(LRNN)
 	@tools/hardened.sh $(LRNN)
@@ -645,6 +649,7 @@ help:
 	@echo "make test-slurm       sweeps under a real Slurm of one node (root; apt-get install slurm-wlm munge)"
 	@echo "make test-html        the pages of lrnn report --html in headless Chromium (apt-get install chromium; KEEP=)"
 	@echo "make test-workflows   the shell steps of ci/*.yml in clones (root; apt-get install python3-yaml)"
+	@echo "make test-red         programs with one wrong line each, which the gate must find"
 	@echo "make test-containers  the steps of ci/Dockerfile, ci/lrnn.def by chroot (root; apt-get install debootstrap)"
 	@echo "make test-latex       the LaTeX of lrnn report, compiled (apt-get install texlive-latex-recommended; KEEP=)"
 	@echo "make cuda-resources   registers, stack, shared memory, spills of every CUDA kernel as CSV (RESOURCES=file)"

@@ -301,7 +301,8 @@ async function drawTask(q) {
             ["paper", "arxiv", "table", "row", "metric", "value", "spread", "n",
                 "protocol"].map((title, c) => ({title, number: title === "value", value: row => row[c] || null,
                 cell: title === "arxiv" ? row => row[c] && link(`https://arxiv.org/abs/${row[c]}`, row[c])
-                    : undefined})).sort((a, b) => (b.title === "row") - (a.title === "row")), file.published)],
+                    : undefined})).sort((a, b) => (b.title === "row") - (a.title === "row")), file.published,
+            {sort: null})],
         h("h2", {}, "Runs"), runs]];
 }
 
@@ -381,7 +382,8 @@ async function drawMixer(q) {
             ? ". An output depends on no later input." : ". An output may depend on later inputs.")),
         mixer.equation && h("pre", {}, mixer.equation),
         mixer.options.length > 0 && table(`${mixer.name}-options`, `Options of ${mixer.name}`,
-            ["option", "default", "meaning"].map((title, c) => ({title, value: o => o[c]})), mixer.options),
+            ["option", "default", "meaning"].map((title, c) => ({title, value: o => o[c]})), mixer.options,
+            {sort: null}),
         h("h2", {}, "Scores"),
         h("form", {class: "filters", submit: event => event.preventDefault()},
             picker("Setting", "of", [["", "the best of each task"],
@@ -426,8 +428,10 @@ async function drawCompare(q) {
     const rowsOf = (label, t) => index.rows.filter(row => row.mixer === label && row.task === t);
     const common = index.tasks.map((_, t) => t).filter(t => rowsOf(a, t).length &&
         rowsOf(b, t).length).map(t => ({t, a: standing(rowsOf(a, t)), b: standing(rowsOf(b, t))}));
-    const seeds = row =>
-        `${score(row.acc)} (${plural(row.seeds, "seed")}${row.low === null ? "" : `, ${interval(row.low, row.high)}`})`;
+    const sure = row => [plural(row.seeds, "seed"), ...(row.low === null ? [] : [interval(row.low, row.high)])];
+    const scores = (title, of) => ({title, value: c => of(c).acc,
+        text: c => `${score(of(c).acc)} (${sure(of(c)).join(", ")})`,
+        cell: c => [score(of(c).acc), sure(of(c)).map(text => h("small", {}, text))]});
     const content =
         [h("p", {class: "lead"},
         "Of several settings on a task the one with the best validation is shown, those with three or more seeds " +
@@ -436,8 +440,7 @@ async function drawCompare(q) {
             {title: "task", value: c => taskName(index.tasks[c.t]), cell: c =>
                 link(address("compare", {a: q.get("a"), b: q.get("b"), task: index.tasks[c.t].stem}),
                 taskName(index.tasks[c.t]))},
-            {title: nameOf(a), value: c => c.a.acc, text: c => seeds(c.a)},
-                {title: nameOf(b), value: c => c.b.acc, text: c => seeds(c.b)},
+            scores(nameOf(a), c => c.a), scores(nameOf(b), c => c.b),
             {title: "difference of the scores", value: c => c.a.acc - c.b.acc, text: c => signed(c.a.acc - c.b.acc)},
             {title: "parameters", number: true, value: c => c.a.params / c.b.params,
                 text: c => `${count(c.a.params)}, ${count(c.b.params)}`}], common,
@@ -607,12 +610,12 @@ async function drawPapers(q) {
         {title: "records", value: c => c.runs.length, cell: c => c.runs.length > 0 &&
             h("details", {}, h("summary", {}, `${c.runs.length}`),
             c.runs.map(run => [link(address("run", {task: c.task, run}), run.slice(0, 8)), " "]))}], cells,
-            {records: c => c.runs});
+            {sort: null, records: c => c.runs});
     return [plan.title, [...intro,
         h("p", {},
         "A cell is the paper's number / ours, and the verdict; the stronger its shade, the larger the difference " +
         "(blue: ours is above, orange: below). Open: no run of it is on record."),
-        table(plan.name, plan.title, columns, plan.rows.map((_, r) => r), {sort: [0, 1],
+        table(plan.name, plan.title, columns, plan.rows.map((_, r) => r), {sort: null,
             records: r => plan.cells.filter(c => c.row === r).flatMap(c => c.runs)}),
         plan.notes.length > 0 && h("ul", {}, plan.notes.map(note => h("li", {}, note))), h("h2", {}, "Cell by cell"),
             detail]];
@@ -708,12 +711,14 @@ function start() {
         index.broken.length > 0 ? `${plural(index.broken.length, "record")} left out: see the first page. ` : "",
         index.confirm ? `Each row reports its ${index.confirm} largest seeds; the others chose the rate. ` : "",
             "Written by ", h("code", {}, "lrnn report --html"), ".");
-    addEventListener("hashchange", draw);
+    // A link to a row leads to it.
+    const arrive = () => draw().then(() => document.querySelector("tr.chosen")?.scrollIntoView({block: "center"}));
+    addEventListener("hashchange", arrive);
     let timer = 0, width = innerWidth;
     addEventListener("resize", () => {
         clearTimeout(timer);
         if (innerWidth !== width) timer = setTimeout(() => { width = innerWidth; draw(); }, 200);
     });
-    draw();
+    arrive();
 }
 addEventListener("DOMContentLoaded", start);

@@ -153,26 +153,27 @@ const writers = {
     },
 };
 
-function exports(name, get) {
+function exports(name, get, rests = true) {
     return h("p", {class: "exports"}, "Save as ", Object.keys(writers).map(kind =>
         h("button", {type: "button", click: () => {
         const {heads, rows, records} = get();
         save(`${name}.${{CSV: "csv", LaTeX: "tex", Markdown: "md"}[kind]}`, writers[kind](heads, rows, records));
-    }}, kind)), "with the hashes of the records or rows that it rests on");
+    }}, kind)), rests && "with the hashes of the records or rows that it rests on");
 }
 
 // A table that is sorted by a click on a heading. column: {title, help, value(row), text(row), cell(row)}; value sorts,
-// text is what people and files read, cell is what stands in the page. The first column names the rows.
-function table(name, caption, columns, rows, {sort = [0, 1], records = () => [], mark, wide} = {}) {
-    let [by, direction] = sort;
+// text is what people and files read, cell is what stands in the page. The first column names the rows. sort: column
+// and direction, or null for the given order.
+function table(name, caption, columns, rows, {sort = [0, 1], records, mark, wide} = {}) {
+    let [by, direction] = sort || [-1, 1];
     const text = (column, row) => (column.text ? column.text(row) : `${column.value(row) ?? "-"}`);
-    const sorted = () => [...rows].sort((a, b) => {
+    const sorted = () => (by < 0 ? rows : [...rows].sort((a, b) => {
         const x = columns[by].value(a), y = columns[by].value(b);
         if ((x ?? null) === null || (y ?? null) === null) return (x ?? null) === null ? ((y ?? null) === null ? 0 : 1)
             : -1;
         return direction * (typeof x === "number" && typeof y === "number" ? x - y
             : `${x}`.localeCompare(`${y}`, "en", {numeric: true}));
-    });
+    }));
     const numeric = column => column.number || rows.some(row => typeof column.value(row) === "number");
     const body = h("tbody"), head = h("tr");
     const box = h("div", {class: "box", tabindex: 0, role: "region", "aria-label": caption},
@@ -194,7 +195,8 @@ function table(name, caption, columns, rows, {sort = [0, 1], records = () => [],
     }
     refresh();
     return h("section", {class: "table"}, box, exports(name, () => ({heads: columns.map(column => column.title),
-        rows: sorted().map(row => columns.map(column => text(column, row))), records: sorted().map(records)})));
+        rows: sorted().map(row => columns.map(column => text(column, row))),
+        records: sorted().map(records || (() => []))}), Boolean(records)));
 }
 
 // --- figures --------------------------------------------------------------------------------------------------------

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the steps of ci/Dockerfile and ci/lrnn.def in fresh Debian 12 folders by chroot, where no daemon is to be had,
-and then the program as the image would. Checks ci/lrnn-cuda.def, which needs an image with CUDA, as text alone.
+"""Runs the steps of ci/Dockerfile and ci/*.def in fresh Debian 12 folders by chroot, where no daemon is to be had, and
+then the program as the image would. For ci/lrnn-cuda.def, Debian with this machine's CUDA toolkit, read-only, stands
+for the image with CUDA; without nvcc here it is checked as text alone.
 
     tests/ci/containers.py [Dockerfile] [lrnn.def] [lrnn-cuda.def]      make test-containers; none: all three
 
 Needs root and debootstrap (apt-get install debootstrap). It stands for a build with the argument MIRROR, of which
-the default is the archive of a day: MIRROR=http://deb.debian.org/debian here; OPT= overrides the optimisation. Where
-hadolint is installed it looks at the Dockerfile. The last line is "N passed, N failed".
+the default is the archive of a day: MIRROR=http://deb.debian.org/debian here; OPT= overrides the optimisation, ARCHS=
+(90) the compute capabilities. Where hadolint is installed it looks at the Dockerfile. The last line is
+"N passed, N failed".
 """
 import json
 import os
@@ -17,6 +19,7 @@ import sys
 import tempfile
 import time
 
+NVCC = shutil.which("nvcc", path=os.environ["PATH"] + ":/usr/local/cuda/bin")
 MIRROR = os.environ.get("MIRROR", "http://deb.debian.org/debian")
 PINNED = re.compile(r"^(debian:bookworm-\d{8}-slim|nvidia/cuda:[\d.]+-(devel|runtime)-ubuntu[\d.]+)$")
 TRY = """lrnn --version
@@ -58,6 +61,13 @@ class Root:
         mounted.append(self.path + "/proc")
         shutil.copy("/etc/resolv.conf", self.path + "/etc/resolv.conf")
 
+    def add_cuda(self):
+        toolkit = os.path.dirname(os.path.dirname(os.path.realpath(NVCC)))
+        os.makedirs(self.path + toolkit)
+        call("mount", "--bind", "-o", "ro", toolkit, self.path + toolkit)
+        mounted.append(self.path + toolkit)
+        self.env["PATH"] = f"{toolkit}/bin:" + self.env["PATH"]
+
     def run(self, command):
         words = [f"{k}={v}" for k, v in self.env.items()]
         call("chroot", f"--userspec={self.user}", self.path, "env", "-i", "DEBIAN_FRONTEND=noninteractive", *words,
@@ -80,6 +90,8 @@ def overridden(name, value):
     """The value of a build argument, or what this machine gives in its place."""
     if name.upper() == "MIRROR":
         return MIRROR
+    if name == "archs":
+        return os.environ.get("ARCHS", "90")
     return os.environ.get("OPT", value) if name in ("OPT", "optimise") else value
 
 
@@ -134,10 +146,12 @@ def sections(path):
     return stages
 
 
-def definition(path, runs):
-    roots = {}
+def definition(path):
+    roots, runs = {}, True
     for header, parts in sections(path):
         check(PINNED.match(header["From"]) is not None, f"{path}: the base {header['From']} is pinned")
+        cuda = header["From"].startswith("nvidia/")
+        runs = runs and (not cuda or NVCC)
         args = dict(line.strip().split("=", 1) for line in parts.get("arguments", "").splitlines() if "=" in line)
         post = re.sub(r"{{ (\w+) }}", lambda m: overridden(m[1], args[m[1]]), parts["post"])
         known = subprocess.run(["sh", "-n"], input=post, text=True, check=False).returncode == 0
@@ -145,6 +159,8 @@ def definition(path, runs):
         if not runs:
             continue
         root = roots[header["Stage"]] = Root(f"apptainer-{header['Stage']}")
+        if cuda:
+            root.add_cuda()
         for key, text in parts.items():
             if key.startswith("files from "):
                 source, to = text.split()
@@ -162,7 +178,7 @@ def definition(path, runs):
 def main():
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
     asked = sys.argv[1:] or ["Dockerfile", "lrnn.def", "lrnn-cuda.def"]
-    if asked != ["lrnn-cuda.def"] and (os.geteuid() != 0 or not shutil.which("debootstrap")):
+    if (asked != ["lrnn-cuda.def"] or NVCC) and (os.geteuid() != 0 or not shutil.which("debootstrap")):
         sys.exit("containers.py: needs root and debootstrap; apt-get install debootstrap")
     for name in asked:
         begin = time.time()
@@ -173,7 +189,7 @@ def main():
             if name == "Dockerfile":
                 dockerfile("ci/Dockerfile")
             else:
-                definition(f"ci/{name}", runs=name == "lrnn.def")
+                definition(f"ci/{name}")
         except subprocess.CalledProcessError as error:
             check(False, f"ci/{name}: a step failed: {' '.join(map(str, error.cmd))[:400]}")
         print(f"containers: ci/{name}: {time.time() - begin:.0f} s")
@@ -184,7 +200,7 @@ def main():
 try:
     status = main()
 finally:
-    for folder in mounted:
+    for folder in reversed(mounted):
         call("umount", folder)
     shutil.rmtree(work, ignore_errors=True)
 sys.exit(status)

@@ -31,7 +31,21 @@ browse() {
     fi
 }
 
-"$lrnn" report results/baseline --html "$keep/pages"
+# Gates of two machines, slower from the 25th on, a line of a later version and one that is none.
+awk 'BEGIN {
+    for (i = 1; i <= 40; i++)
+        for (m = 0; m < 2; m++) {
+            printf "{\"gate\":1,\"date\":\"2026-%02d-%02dT10:00:00Z\",", 1 + i / 28, 1 + i % 28
+            printf "\"commit\":\"commit-%d\",", i
+            printf "\"machine\":\"machine%d\",\"name\":\"words\",\"verdict\":\"same\",\"figures\":[", m
+            printf "{\"name\":\"<b>s3</b> lstm\",\"figure\":\"tokens/s\",\"value\":%d,\"verdict\":\"same\"},",
+                (i < 25 ? 1000 : 880) + i * 37 % 23 - 300 * m
+            printf "{\"name\":\"s3 lstm\",\"figure\":\"acc\",\"value\":%g,\"verdict\":\"same\"}]}\n",
+                0.99 + i * 13 % 9 / 1e3
+        }
+    print "{\"gate\":2}\nno line"
+}' >"$work/gate.jsonl"
+"$lrnn" report results/baseline --html "$keep/pages" --history "$work/gate.jsonl"
 cp tests/html/check.html "$keep/pages/.check.html"
 cd "$keep/pages"
 front=$(cat index.html site.css site.js pages.js data/index.js | wc -c)
