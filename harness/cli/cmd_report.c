@@ -67,7 +67,8 @@ static const struct option report_options[] = {
     {"html", OPT_TEXT_FIELD, AT(html), "", 0, 0, NULL,
      "write pages for a browser into this folder: an overview, tasks, mixers, runs, papers, gates", OPT_FILLED},
     {"history", OPT_TEXT_FIELD, AT(history), "auto", 0, 0, NULL,
-     "file of `lrnn gate` that --html shows; auto = gate.jsonl in the folder of the records", OPT_FILLED},
+     "file in which `lrnn gate` keeps its results, for --html; auto = gate.jsonl in the folder of the records",
+     OPT_FILLED},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL,
      "also write runs.csv, curves.csv, evals.csv and summary.csv of all records into this folder", OPT_FILLED},
     {0}};

@@ -52,7 +52,9 @@ static const struct option extra[] = {
     {"seeds", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
      "seeds of every model: 5 = seeds 1 to 5; 3,7 or 4..9 = exactly these seeds", 0},
     {"grid", OPT_TEXT_FIELD, 0, "none", 0, 0, NULL,
-     "values to combine: 'task.length=8,16 model.gate=softmax,none'; flags take lists directly: --decay 0,0.1", 0},
+     "options of tasks and models with the values to combine: 'task.length=8,16 model.gate=softmax,none'. A flag with "
+     "several values needs no --grid: --decay 0,0.1",
+     0},
     {"variants", OPT_BOOL, 0, "the plan's, else the profile's", 0, 0, NULL,
      "also train the task's published variants, which change one setting each; report the mean over all", 0},
     {"shard", OPT_TEXT_FIELD, 0, "1/1", 0, 0, NULL,
@@ -83,7 +85,8 @@ static void print_length(FILE *f) {
         "  command line > config file (-c) > plan > profile > default\n"
         "  steps or epochs give the whole schedule; stop-after, budget and limit end a run before the schedule's end.\n"
         "  If two sources set steps or epochs, the stronger source wins. If one source sets both, steps win.\n"
-        "  If a source sets any of these five, stop-after and budget of weaker sources have no effect.\n",
+        "  If a source sets any of steps, epochs, stop-after, budget and limit, then stop-after and budget of weaker\n"
+        "  sources have no effect.\n",
         f);
 }
 

@@ -43,8 +43,8 @@ struct job {
     int member;            /* the member of `by` that does the run */
     int threads;
     bool timed_out;
-    bool writing;           /* the run has failed, and `by` writes its row */
-    struct failure failure; /* the content of that row */
+    bool writing;           /* the run has failed, and `by` writes its record */
+    struct failure failure; /* the content of that record */
     double began, beat;     /* when the run began; when its claim was last touched */
     struct claim claim;
     char started[32];
@@ -58,7 +58,7 @@ struct runner {
     const struct plan *plan;
     struct job jobs[RUNNER_MOST_JOBS];
     /* Index i < RUNNER_MOST_JOBS: the process that trains, one per device or one per job. Index RUNNER_MOST_JOBS + j:
-     * the process that writes the row of job j's failed run. */
+     * the process that writes the record of job j's failed run. */
     struct population populations[MOST_PROCESSES];
     int members; /* members per population; 1: each run has its own process */
     int devices; /* number of devices with a population each; 1: all runs use the device that their setups name */
@@ -241,7 +241,7 @@ static void start_jobs(struct runner *r) {
 
 /* --- the end of a run --------------------------------------------------------------------------------------------- */
 
-/* Sets j->failure, which says how the run ended; the row of the failed run is made from it. `died`: its process has
+/* Sets j->failure, which says how the run ended; the record of the failed run is made from it. `died`: its process has
  * died, with this wait status. */
 static void classify(struct job *j, bool died, int wait_status) {
     struct failure *f = &j->failure;
@@ -263,7 +263,7 @@ static void classify(struct job *j, bool died, int wait_status) {
     }
 }
 
-/* Starts a process that writes the row of the job's failed run. False: no process can be started. */
+/* Starts a process that writes the record of the job's failed run. False: no process can be started. */
 static bool begin_row(struct runner *r, struct job *j) {
     struct population *p = &r->populations[RUNNER_MOST_JOBS + (j - r->jobs)];
     j->by = p;
@@ -274,7 +274,7 @@ static bool begin_row(struct runner *r, struct job *j) {
         return false;
     if (population_give(p, 0, j->setup, &j->failure, j->threads)) return true;
     population_end(p);
-    fail(&r->first_error, ST_FAIL, "the process that writes the row of run %.8s has died", j->setup->id.run_id);
+    fail(&r->first_error, ST_FAIL, "the process that writes the record of run %.8s has died", j->setup->id.run_id);
     return false;
 }
 
@@ -298,14 +298,14 @@ static void tell_end(const struct runner *r, const struct job *j) {
         s->spec.config.lr, s->spec.config.seed, end);
 }
 
-/* Ends a job whose run is done, stopped or failed. If the run failed without a record, the job first writes its row. */
+/* Ends a job whose run is done, stopped or failed. A run that failed without a record first gets one. */
 static void finish_job(struct runner *r, struct job *j, bool died, int wait_status) {
     struct setup *s = j->setup;
     struct error end = j->last.error;
-    if (died) fail(&end, ST_OK, "the process that writes the row of run %.8s has died", s->id.run_id);
+    if (died) fail(&end, ST_OK, "the process that writes the record of run %.8s has died", s->id.run_id);
     int ended = (int)end.status;
     bool done = record_check(s->spec.config.out, s->id.run_id) == RECORD_DONE;
-    /* A file could not be written. The model did not fail, so no row is written. */
+    /* A file could not be written. The model did not fail, so no record is written. */
     bool unwritten = j->writing || (ended && j->last.unwritten);
     if (done) {
         r->work_done += s->estimate.flops;

@@ -217,8 +217,8 @@ static bool at_budget(const struct running *r) {
     return at_end(r) && r->trainer.setup->shapes.steps < r->trainer.setup->shapes.schedule_steps;
 }
 
-/* The reasons to end a run. A row has the reason's name in the record (stop_reason) and its test. The first row whose
- * test is true counts. To add a reason, add a row. */
+/* The reasons to end a run. Each row has a test, and the name that the record gets as `stop_reason` if the test is
+ * true. The first row whose test is true counts. To add a reason, add a row. */
 static const struct {
     const char *name;
     bool (*holds)(const struct running *r);

@@ -2,11 +2,11 @@
  * of the recurrence has its own thread.
  *
  * This thread reads and normalises the row's m + 1 gates some time steps before they are used. At each time step the m
- * threads of an m x m block exchange their states through shared memory. The threads of a warp have the same row of 32
- * neighbouring blocks, so they read neighbouring values. Backward recomputes the gates. Let G_t be the whole gradient
- * of h_t: dh_t plus the carry A_{t+1}^T G_{t+1} from later steps. Row i adds a_t[i][j] G_t[i] to element j of the carry
- * to step t - 1. Let w = da / dz with the sum S that normalises the row held constant (gate.h). Since sum_l a_l da_l =
- * G_t[i] h_t[i], the normaliser's gradient needs no sum:
+ * threads of an m x m block exchange their states through shared memory. The 32 threads of a warp have row i of 32
+ * neighbouring blocks, with the same i, so they read neighbouring values. Backward recomputes the gates. Let G_t be the
+ * whole gradient of h_t: dh_t plus the carry A_{t+1}^T G_{t+1} from later steps. Row i adds a_t[i][j] G_t[i] to element
+ * j of the carry to step t - 1. Let w be the derivative da / dz at a constant S, the sum that normalises the row
+ * (gate.h). Since sum_l a_l da_l = G_t[i] h_t[i], the normaliser's gradient needs no sum:
  *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i])
  * Long sequences are cut into chunks (scan.cuh). For a chunk from step f to step e, let P = A_e ... A_f. A state before
  * the chunk contributes P times itself to the state after it; a carry from later chunks contributes P^T times itself to

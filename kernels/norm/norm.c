@@ -229,7 +229,7 @@ static void norm_ref_dx(const struct call *c, int64_t r, const real *x, const re
     }
 }
 
-/* dw and db while their sums over the rows are computed. */
+/* Sums over the rows, which become dw and db. */
 struct sums {
     double *dw, *db;
 };

@@ -37,7 +37,7 @@ struct head {
 
 /* The factors of a chunk's rows. Rows after the end of the sequence have f = 1, b = 0 and zero vectors. */
 struct factors {
-    real f[STATE_CHUNK], b[STATE_CHUNK], a[STATE_CHUNK], after[STATE_CHUNK]; /* after: l */
+    real f[STATE_CHUNK], b[STATE_CHUNK], a[STATE_CHUNK], after[STATE_CHUNK]; /* after[s]: l_s */
     real reads[STATE_CHUNK];                                                 /* Y_0 */
     real writes[STATE_CHUNK];                                                /* k_t . G u_t */
     real df[STATE_CHUNK], dots[STATE_CHUNK];
@@ -61,7 +61,7 @@ struct matrices {
     real *U;      /* chunk x VW */
     real *S;      /* KW x VW: the state of the current head */
     real *pairs;  /* chunk x chunk: [s][r]: coefficients of the solves; backward puts R there afterwards */
-    /* Only backward has the following. */
+    /* Only backward has these, down to Y: */
     real *G, *St, *Gt; /* G, KW x VW: the gradient of the state after the chunk; St, Gt: S and G transposed */
     real *PW, *PWt;    /* 2 chunk x VW: P, then W; and its transpose */
     real *mixed;       /* chunk x 2 chunk: row s has u_s . p_r for all r, then u_s . w_r for all r */
@@ -69,10 +69,10 @@ struct matrices {
     real *keys;        /* chunk x KW: U G^T */
     real *dU;          /* chunk x VW */
     real *Y;           /* chunk x chunk: Y_t[r] of the equations */
-    /* One state per row: */
+    /* Arrays of states, one state per row: */
     struct scratch_rows all_S;  /* forward: S of each head of the group that is computed together */
     struct scratch_rows all_G;  /* backward: G of each head of the group */
-    struct scratch_rows states; /* backward: the state before each chunk from one stored state to the next */
+    struct scratch_rows states; /* backward: the states before the chunks between two states that forward stored */
 };
 
 enum { TWO = 2 * STATE_CHUNK };
@@ -346,7 +346,7 @@ FORCE_INLINE void mix(const struct head *d, const struct matrices *m) {
 }
 
 /* Adds the gradients that come from other rows of the same chunk. A key writes to the state and also reads from it (for
- * the error e), so it gets two; a query only reads. */
+ * the error e), so its gradient has a part for each; a query only reads. */
 FORCE_INLINE void add_inner_gradients(const struct head *d, const struct matrices *m) {
     int64_t KW = d->KW;
     real *dK = m->dKQ, *dQ = dK + STATE_CHUNK * KW;
