@@ -143,10 +143,10 @@ about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted
           -DBUILD_COMPILER=$(call quoted,$(compiler)) -DBUILD_FLAGS=$(call quoted,$(FLAGS) $(cuda_defines))
 
 # --- files ------------------------------------------------------------------------------------------------------------
-# tests/shapes/, tests/twins/, tests/torture/ and tests/golden/write.c are programs of their own.
+# tests/shapes/, tests/twins/, tests/torture/, tests/big/ and tests/golden/write.c are programs of their own.
 SRC   := $(call rooms,core kernels library models tasks harness,c)
-TESTS := $(filter-out tests/shapes/% tests/twins/% tests/torture/% tests/faults/faults.c tests/golden/write.c, \
-           $(call rooms,tests,c))
+TESTS := $(filter-out tests/shapes/% tests/twins/% tests/torture/% tests/big/% tests/faults/faults.c \
+           tests/golden/write.c, $(call rooms,tests,c))
 CU    := $(if $(cuda_mode),$(call rooms,core kernels,cu))
 FUZZ  := $(patsubst tests/fuzz/%.c,%,$(filter-out %/check_fuzz.c,$(wildcard tests/fuzz/*.c)))
 HOST_CC := $(if $(filter host,$(cuda_mode)),$(wildcard tests/cuda/*.cc tests/cuda/host/*.cc))
@@ -162,11 +162,14 @@ lib   := $(filter-out $(main),$(objs))
 shapes_objs  := $(call to_objs,$(wildcard tests/shapes/*.c tests/lib/*.c))
 twins_objs   := $(call to_objs,$(wildcard tests/twins/*.c tests/lib/*.c))
 torture_objs := $(call to_objs,$(wildcard tests/torture/*.c tests/lib/*.c) \
-                 $(patsubst %,tests/faults/%.c,exercise damage power spawn surroundings))
+                 $(patsubst %,tests/faults/%.c,exercise damage flips power spawn surroundings) \
+                 tests/harness/run/small_run.c)
+big_objs     := $(call to_objs,$(wildcard tests/big/*.c tests/lib/*.c))
 golden_objs  := $(call to_objs,$(patsubst %,tests/golden/%.c,write trace_file defaults) tests/lib/workers.c)
 SHAPES  := $(BUILD)/test-shapes$(f64)
 TWINS   := $(BUILD)/fuzz-kernels$(f64)
 TORTURE := $(BUILD)/torture$(f64)
+BIG     := $(BUILD)/test-big$(f64)
 FAULTS  := $(BUILD)/faults.so
 CODE  := $(call rooms,core kernels include library models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
@@ -177,7 +180,7 @@ SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
         layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install uninstall \
         clean help FORCE
 .PHONY: library wheel suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved
-.PHONY: tsan torture example test-workflows test-containers test-red test-released
+.PHONY: tsan test-big torture torture-flips fuzz-coverage example test-workflows test-containers test-red test-released
 .DELETE_ON_ERROR:
 
 # --- build ------------------------------------------------------------------------------------------------------------
@@ -200,8 +203,10 @@ $(OWN)/check: $(lib) $(tobjs) $(OWN)/link.stamp
 $(OWN)/test-shapes: $(lib) $(shapes_objs) $(OWN)/link.stamp
 $(OWN)/fuzz-kernels: $(lib) $(twins_objs) $(OWN)/link.stamp
 $(OWN)/torture: $(lib) $(torture_objs) $(OWN)/link.stamp
+$(OWN)/test-big: $(lib) $(big_objs) $(OWN)/link.stamp
 $(OWN)/golden: $(lib) $(golden_objs) $(OWN)/link.stamp
-$(OWN)/lrnn $(OWN)/check $(OWN)/test-shapes $(OWN)/fuzz-kernels $(OWN)/torture $(OWN)/golden:
+$(OWN)/lrnn $(OWN)/check $(OWN)/test-shapes $(OWN)/fuzz-kernels $(OWN)/torture $(OWN)/test-big \
+$(OWN)/golden:
 	@echo "  LINK $@ (CUDA: $(cuda_says))"
 	@$(LINK) -o $@ $(filter %.o,$^) $(LIBS) $(if $(filter %/lrnn,$@),,$(shell pkg-config --libs check))
 
@@ -209,7 +214,7 @@ $(OWN)/lrnn $(OWN)/check $(OWN)/test-shapes $(OWN)/fuzz-kernels $(OWN)/torture $
 last_made = @[ $@ -ef $< ] || ln -f $< $@
 $(LRNN): $(OWN)/lrnn FORCE
 	$(last_made)
-$(CHECK) $(SHAPES) $(TWINS) $(TORTURE): $(BUILD)/%$(f64): $(OWN)/% FORCE
+$(CHECK) $(SHAPES) $(TWINS) $(TORTURE) $(BIG): $(BUILD)/%$(f64): $(OWN)/% FORCE
 	$(last_made)
 
 # The scans as a library (include/lrnn.h). It computes on the CPU, so that it is the same in every CUDA mode.
@@ -328,7 +333,7 @@ $(call stamp,$(OWN)/link.stamp,$(call quoted,$(LINK) $(LIBS) $(SRC) $(CU) $(TEST
 $(call stamp,$(OWN)/suites.def,'$(suites)')
 
 -include $(patsubst %.o,%.d,$(sort $(objs) $(tobjs) $(shapes_objs) $(twins_objs) \
-           $(torture_objs) $(golden_objs)))
+           $(torture_objs) $(big_objs) $(golden_objs)))
 
 # --- tests ------------------------------------------------------------------------------------------------------------
 # SUITES='a b' runs those suites alone. The tests find the programs through LRNN and LRNN_F64. F64=PROGRAM names the one
@@ -391,6 +396,10 @@ valgrind:
 # Trains one step of every mixer at 16 384 tokens, in at most 4 GB of memory.
 test-memory: $(LRNN)
 	@tools/memory.sh $(LRNN) $(MODELS)
+
+# Runs ops at more than 2^31 elements, in 9 GB of memory (OPS='activate scan_block').
+test-big: $(BIG)
+	@$(BIG) $(OPS)
 
 # Trains three models of S3's quick profile (MODELS='a b': those), each until it solves S3, as in the committed table.
 test-solved: $(LRNN)
@@ -494,18 +503,42 @@ $(FUZZ:%=fuzz-%): fuzz-%: $(OBJ)/tests/fuzz/%.o $(lib)
 	@$(BUILD)/$* -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
 	  -print_final_stats=1 -artifact_prefix=$(BUILD)/$*- $(BUILD)/corpus/$* tests/fuzz/corpus/$*
 
-# Runs the heavy forms of the suites faults and fuzz, with a quarter of the time for fuzzers, and beside them
-# fuzz-kernels in one process: MINUTES=5 in all, at most N= cases of an exercise, the counts into TO=. Each fuzzer gets
-# a second more, as 0 would be no limit. The output of fuzz-kernels comes by descriptor 3, as the tested programs would
-# read standard input.
+# Prints how many lines of each parser the suite fuzz runs: the corpora, their beginnings of every length, and 5 000
+# changes of them per target. The parsers alone are compiled anew.
+PARSERS := core/label core/option core/values core/file/png core/file/safetensors harness/gate/baseline \
+           harness/run/checkpoint harness/store/csv harness/store/npz harness/store/record_json harness/study/config \
+           harness/study/plan_file harness/study/request tasks/data/characters tasks/data/entry_set \
+           tasks/data/image_files tasks/data/image_set tasks/data/pathfinder_files tasks/data/text_files \
+           tasks/data/ts_files tasks/data/tud_files tasks/language/listops_tsv tasks/own/own_jsonl tasks/own/own_npz
+COVERED := $(OBJ)/coverage
+$(PARSERS:%=$(COVERED)/%.o): $(COVERED)/%.o: %.c $(OBJ)/flags.stamp
+	@mkdir -p $(@D)
+	@$(COMPILE) -Og --coverage $(if $(filter %/plan_file.c,$<),-DPLAN_TEXTS='"$(OBJ)/plans.txt"') -c -o $@ $<
+fuzz-coverage: $(PARSERS:%=$(COVERED)/%.o) $(lib) $(tobjs)
+	@find $(COVERED) -name '*.gcda' -delete
+	@$(LINK) --coverage -o $(COVERED)/check $(filter-out $(PARSERS:%=$(OBJ)/%.o),$^) $(LIBS) \
+	  $(shell pkg-config --libs check)
+	@CK_TIMEOUT_MULTIPLIER=10 $(COVERED)/check fuzz
+	@for p in $(PARSERS); do gcov -n -o $(COVERED)/$$p.o $$p.c 2>/dev/null | \
+	  sed -n "/^File '.*\.c'/{n;s|^Lines executed:|$$p.c  |p}"; done
+
+# Runs the heavy forms of the suites flips (20 000 cases, under the sanitizers), fuzz (a quarter of the time) and faults,
+# and beside them fuzz-kernels in one process: MINUTES=5 in all but for flips, at most N= cases of an exercise, the
+# counts into TO=. Each fuzzer gets a second more, as 0 would be no limit. The output of fuzz-kernels comes by
+# descriptor 3, as the tested programs would read standard input.
 MINUTES ?= 5
 TO ?= $(BUILD)/torture.csv
 torture: $(LRNN) $(FAULTS) $(TORTURE) $(TWINS)
 	@CHECK_JOBS=1 $(TWINS) --seconds $$(($(MINUTES) * 60))s 2>&1 | { failed=0; \
+	  $(MAKE) --no-print-directory SANITIZE=1 CUDA=0 WERROR=0 BUILD=$(BUILD)/asan torture-flips </dev/null || failed=1; \
 	  $(MAKE) --no-print-directory -O fuzz FUZZ_SECONDS=$$(($(MINUTES) * 15 / $(words $(FUZZ)) + 1)) \
 	    >$(BUILD)/fuzz.log 2>&1 </dev/null || { cat $(BUILD)/fuzz.log; failed=1; }; \
 	  LRNN=$(LRNN) LRNN_FAULTS=$(FAULTS) $(TORTURE) --time $$(($(MINUTES) * 40))s $(call flag,N,--cases) \
-	    --fuzz $(BUILD)/fuzz.log --kernels /dev/fd/3 --to $(TO) 3<&0 </dev/null || failed=1; exit $$failed; }
+	    --sanitized $(BUILD)/asan/torture.csv --fuzz $(BUILD)/fuzz.log --kernels /dev/fd/3 --to $(TO) \
+	    3<&0 </dev/null || failed=1; exit $$failed; }
+
+torture-flips: $(TORTURE)
+	@$(TORTURE) $(call flag,N,--cases) --to $(BUILD)/torture.csv
 
 # .ci/run is for every change, this for every night.
 nightly:
@@ -639,6 +672,7 @@ help:
 	@echo "make test-offline     make test where there is no network (unshare)"
 	@echo "make tsan             trainings in four threads, and four at once, under ThreadSanitizer"
 	@echo "make test-memory      a step of every mixer at 16 384 tokens, in at most 4 GB (MODELS=)"
+	@echo "make test-big         ops at more than 2^31 elements, in 9 GB of memory (OPS=)"
 	@echo "make test-solved      S3 by three models of its quick profile: each has to solve it (a minute or two; MODELS=)"
 	@echo "make test-released    each released form from its files to a net that beats a trivial answer (minutes; SETS=)"
 	@echo "make test-hardened    whether the program is linked as docs/trust.md says (P17)"
@@ -656,6 +690,7 @@ help:
 	@echo "make device-micro     copies, launches and products of this machine's device (tests/device/measure.sh)"
 	@echo "make fuzz-kernels     every kernel against its reference at random sizes (SECONDS=60 CASES= SEED= SANITIZE=1)"
 	@echo "make fuzz             each fuzz target for FUZZ_SECONDS=60"
+	@echo "make fuzz-coverage    lines of each parser that the suite fuzz runs (gcov)"
 	@echo "make torture          failing calls, power loss, kills, flips, writers, fuzzers (MINUTES=5 N= TO=)"
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
 	@echo "make paper PAPER=...  the runs and the table of a paper's table or figure (PROFILE= MODELS= SEEDS= JOBS= OUT=)"

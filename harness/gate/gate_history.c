@@ -7,7 +7,6 @@
 #include "harness/rows/stats.h"
 #include "harness/store/clock.h"
 #include "harness/store/history.h"
-#include "harness/store/logs.h"
 #include "harness/store/record_json.h"
 #include "harness/store/version.h"
 
@@ -61,7 +60,7 @@ enum status gate_history(const struct gate_result *r, const char *name, enum ver
                   "dirty", b->dirty, "version", b->version, "machine", m.id, "epoch", m.env_epoch, "real", REAL_NAME,
                   "name", json_from_text(name), "verdict", verdict_names[worst], "figures", figures);
     char *text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(10)) : NULL;
-    enum status status = text ? line_append(path, text, e) : fail(e, ST_MEMORY, "no memory for a line of %s", path);
+    enum status status = text ? history_append(path, text, e) : fail(e, ST_MEMORY, "no memory for a line of %s", path);
     free(text);
     json_decref(line);
     return status;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "harness/study/row_key.h"
@@ -22,6 +23,25 @@ static enum status write_as_in_keys(struct label *where, int i, struct error *wh
     return ST_OK;
 }
 
+static int by_id(const void *left, const void *right) {
+    const struct run_rank *a = left, *b = right;
+    int order = strcmp(a->id, b->id);
+    return order ? order : a->rank - b->rank;
+}
+
+/* A list of runs is searched once per record. */
+static enum status rank_runs(struct filter *f, struct error *e) {
+    int n = f->asked->n_runs;
+    if (!f->asked->runs) return ST_OK;
+    f->ranks = malloc((size_t)n * sizeof *f->ranks + 1);
+    if (!f->ranks) return fail(e, ST_MEMORY, "no memory for a report of %d runs", n);
+    for (int i = 0; i < n; i++) f->ranks[i] = (struct run_rank){f->asked->runs[i], i};
+    qsort(f->ranks, (size_t)n, sizeof *f->ranks, by_id);
+    for (int i = 1; i < n; i++)
+        if (!strcmp(f->ranks[i].id, f->ranks[i - 1].id)) f->ranks[i].rank = f->ranks[i - 1].rank;
+    return ST_OK;
+}
+
 enum status filter_read(struct filter *f, const struct report_filter *asked, struct error *e) {
     *f = (struct filter){.asked = asked ? asked : &everything};
     TRY(protocol_check_confirm(f->asked->protocol, f->asked->confirm, e));
@@ -30,7 +50,11 @@ enum status filter_read(struct filter *f, const struct report_filter *asked, str
         return fail(e, ST_USAGE, "--where has %d pairs, expected at most %d", f->where.n, FILTER_PAIRS);
     /* from the last to the first, so that untaken keeps the first one's error */
     for (int i = f->where.n - 1; i >= 0; i--) TRY(write_as_in_keys(&f->where, i, &f->untaken, e));
-    return ST_OK;
+    return rank_runs(f, e);
+}
+
+void filter_free(struct filter *f) {
+    free(f->ranks);
 }
 
 /* Whether a name that the user asked for is the task's name, with or without its fold. */
@@ -53,8 +77,15 @@ int filter_task_rank(const struct filter *f, const char *task) {
 }
 
 int filter_run_rank(const struct filter *f, const char *run_id) {
-    for (int i = 0; i < f->asked->n_runs; i++)
-        if (strcmp(f->asked->runs[i], run_id) == 0) return i;
+    int low = 0, high = f->asked->n_runs;
+    while (low < high) {
+        int middle = low + (high - low) / 2, order = strcmp(f->ranks[middle].id, run_id);
+        if (order == 0) return f->ranks[middle].rank;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
     return -1;
 }
 

@@ -36,6 +36,10 @@ struct report_filter {
 /* A parsed filter. */
 struct filter {
     const struct report_filter *asked;
+    struct run_rank {
+        const char *id;
+        int rank; /* position in the filter's list of runs */
+    } * ranks;    /* sorted by id; owned */
     struct label where;
     bool met[FILTER_PAIRS];   /* for each pair: some run has an option of that name */
     bool found[FILTER_PAIRS]; /* for each pair: some run has the option with that value */
@@ -45,6 +49,7 @@ struct filter {
 /* Parses a filter; NULL lets everything pass. ST_USAGE: `where` is no list of pairs, or has more than FILTER_PAIRS; or
  * `confirm` is used with the protocol best-of-grid. */
 enum status filter_read(struct filter *f, const struct report_filter *asked, struct error *e);
+void filter_free(struct filter *f);
 
 /* filter_passes checks the run's task and id, filter_matches the values in `where`. */
 bool filter_passes(const struct filter *f, const struct run *run);

@@ -159,14 +159,21 @@ static void set_numbers(struct paper_cells *p, const struct number *numbers, int
     }
 }
 
+/* The ids of the plan's runs, the caller's to free; NULL: no memory. */
+static const char **plan_ids(const struct plan *plan, struct error *e) {
+    const char **ids = calloc((size_t)plan->n + 1, sizeof *ids);
+    if (!ids) fail(e, ST_MEMORY, "no memory for a table");
+    for (int i = 0; ids && i < plan->n; i++) ids[i] = plan->setups[i]->id.run_id;
+    return ids;
+}
+
 static enum status compute(struct paper_cells *p, const struct paper_spot *spots, const struct record_set *set,
                            const char *out, struct error *e) {
     struct report_tables tables;
-    const char **ids = calloc((size_t)p->plan.n + 1, sizeof *ids);
+    const char **ids = plan_ids(&p->plan, e);
     struct number *numbers = calloc((size_t)paper_count_spots(p) + 1, sizeof *numbers);
     int n = 0;
     enum status status = ids && numbers ? ST_OK : fail(e, ST_MEMORY, "no memory for a table");
-    for (int i = 0; i < p->plan.n && status == ST_OK; i++) ids[i] = p->plan.setups[i]->id.run_id;
     struct report_filter filter = {.runs = ids, .n_runs = p->plan.n, .protocol = p->protocol};
     if (status == ST_OK) status = report_tables_make(&tables, set, &filter, out, e);
     if (status == ST_OK) {
@@ -205,22 +212,34 @@ static enum status add_overall(struct paper_cells *p, const struct published *pu
 
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
-/* Returns the run's record, or NULL. Adds to *earlier how many attempts at the run failed before and were set aside. */
-static const struct run *find_run(const struct record_set *set, const char *run_id, int *earlier) {
-    const struct run *found = NULL;
-    for (int i = 0; i < set->n; i++) {
+/* The record of a planned run, or NULL, and the number of its attempts that were set aside. */
+struct found_run {
+    const struct run *run;
+    int earlier;
+};
+
+/* Finds the records of the plan's runs, in the order of its setups. */
+static enum status find_runs(const struct plan *plan, const struct record_set *set, struct found_run *found,
+                             struct error *e) {
+    struct filter filter = {0};
+    const char **ids = plan_ids(plan, e);
+    enum status status = ids ? ST_OK : ST_MEMORY;
+    struct report_filter asked = {.runs = ids, .n_runs = plan->n};
+    if (status == ST_OK) status = filter_read(&filter, &asked, e);
+    for (int i = 0; i < set->n && status == ST_OK; i++) {
         const struct run_record *r = &set->list[i];
-        if (strcmp(r->run.run_id, run_id) != 0) continue;
-        if (r->set_aside)
-            ++*earlier;
-        else if (!found)
-            found = &r->run;
+        int at = filter_run_rank(&filter, r->run.run_id);
+        if (at >= 0 && r->set_aside) found[at].earlier++;
+        if (at >= 0 && !r->set_aside && !found[at].run) found[at].run = &r->run;
     }
-    return found;
+    for (int i = 0; i < plan->n && status == ST_OK; i++) found[i] = found[filter_run_rank(&filter, ids[i])];
+    filter_free(&filter);
+    free(ids);
+    return status;
 }
 
 static enum status fill(struct paper_cells *p, const struct published *published, const struct record_set *set,
-                        struct paper_spot *spots, const char *out, struct error *e) {
+                        const struct found_run *found, struct paper_spot *spots, const char *out, struct error *e) {
     TRY(paper_place(p, published, spots, e));
     p->cells = calloc((size_t)p->n_rows * (size_t)p->n_columns + 1, sizeof *p->cells);
     if (!p->cells) return fail(e, ST_MEMORY, "no memory for a table");
@@ -239,7 +258,9 @@ static enum status fill(struct paper_cells *p, const struct published *published
         int before = cell->done;
         if (cell->planned == 0) TRY(find_published(p, published, cell, &spots[i], e));
         if (!p->speed) {
-            TRY(count_run(cell, s, find_run(set, s->id.run_id, &cell->earlier), e));
+            const struct found_run *own = &found[p->plan.uses[spots[i].use].run];
+            cell->earlier += own->earlier;
+            TRY(count_run(cell, s, own->run, e));
         } else {
             cell->planned++;
             if (perf_latest(out, s->id.cell_id, NULL, &speed) && speed.tok_per_s > 0) {
@@ -307,12 +328,15 @@ enum status paper_cells_make(struct paper_cells *p, const char *out, struct erro
     read_published(p, out, &published);
     p->own_numbers = published.own;
     struct paper_spot *spots = calloc((size_t)paper_count_spots(p) + 1, sizeof *spots);
-    enum status status = spots ? ST_OK : fail(e, ST_MEMORY, "no memory for a table");
-    if (status == ST_OK) status = fill(p, &published, set, spots, out, e);
+    struct found_run *found = calloc((size_t)p->plan.n + 1, sizeof *found);
+    enum status status = spots && found ? ST_OK : fail(e, ST_MEMORY, "no memory for a table");
+    if (status == ST_OK) status = find_runs(&p->plan, set, found, e);
+    if (status == ST_OK) status = fill(p, &published, set, found, spots, out, e);
     if (status == ST_OK) status = paper_mark_others(p, spots, e);
     if (status == ST_OK) status = add_overall(p, &published, spots, e);
     for (int i = 0; i < p->n_rows * p->n_columns && status == ST_OK; i++)
         p->cells[i].verdict = paper_judge(&p->cells[i], p->protocol);
+    free(found);
     free(spots);
     published_free(&published);
     records_free(&own);

@@ -176,9 +176,10 @@ struct validation row_validation(const struct report_row *row) {
 bool row_pair_next(const struct report_row *const rows[2], int at[2]) {
     while (++at[0] < rows[0]->n) {
         const struct run_record *one = rows[0]->chosen[at[0]];
-        for (at[1] = 0; at[1] < rows[1]->n && !one->set_aside; at[1]++) {
+        for (at[1] = at[1] < 0 ? 0 : at[1]; at[1] < rows[1]->n && !one->set_aside; at[1]++) {
             const struct run_record *other = rows[1]->chosen[at[1]];
-            if (!other->set_aside && other->run.seed == one->run.seed) return true;
+            if (other->run.seed > one->run.seed) break; /* both rows are sorted by seed */
+            if (other->run.seed == one->run.seed && !other->set_aside) return true;
         }
     }
     return false;
@@ -587,6 +588,7 @@ enum status report_tables_make(struct report_tables *tables, const struct record
     *tables = (struct report_tables){0};
     TRY(filter_read(&read, filter, e));
     enum status status = fill_tables(tables, set, &read, out, e);
+    filter_free(&read);
     if (status != ST_OK) report_tables_free(tables);
     return status;
 }

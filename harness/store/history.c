@@ -6,8 +6,31 @@
 #include <string.h>
 
 #include "harness/store/files.h"
+#include "harness/store/logs.h"
+#include "harness/store/record.h"
 
 #define MOST_BYTES ((size_t)256 << 20)
+#define SUM_KEY    ",\"xxh3\":\""
+#define SUM_BYTES  (sizeof SUM_KEY + RUN_ID_HEX) /* with the closing quote and brace */
+
+/* Whether a line has a hash that is not its own. */
+static bool is_altered(const char *text, size_t n) {
+    char sum[RUN_ID_HEX];
+    if (n < SUM_BYTES || memcmp(text + n - SUM_BYTES, SUM_KEY, sizeof SUM_KEY - 1) != 0) return false;
+    record_hash_bytes(text, n - SUM_BYTES, sum);
+    return memcmp(text + n - SUM_BYTES + sizeof SUM_KEY - 1, sum, RUN_ID_HEX - 1) != 0;
+}
+
+enum status history_append(const char *path, const char *object, struct error *e) {
+    size_t n = strlen(object) - 1; /* without its brace */
+    char sum[RUN_ID_HEX], *line = malloc(n + SUM_BYTES + 1);
+    if (!line) return fail(e, ST_MEMORY, "no memory for a line of %s", path);
+    record_hash_bytes(object, n, sum);
+    snprintf(line, n + SUM_BYTES + 1, "%.*s" SUM_KEY "%s\"}", (int)n, object, sum);
+    enum status status = line_append(path, line, e);
+    free(line);
+    return status;
+}
 
 /* Returns the key that is wrong in a line of this version; NULL: the line is valid. */
 static const char *misfit(const json_t *line) {
@@ -32,17 +55,20 @@ static bool read_line(struct history *h, const char *text, size_t n, char *why, 
     const char *lacks = "gate";
     if (!line)
         snprintf(why, size, "%s", problem.text);
-    else if (json_integer_value(version) > HISTORY_VERSION)
+    else if (is_altered(text, n))
+        snprintf(why, size, "the line was altered: it has not the hash that it states");
+    else if (json_integer_value(version) > HISTORY_VERSION) {
         h->later++;
-    else if (!json_is_integer(version) || (lacks = misfit(line)))
+        json_decref(line);
+        return true;
+    } else if (!json_is_integer(version) || (lacks = misfit(line)))
         snprintf(why, size, "the line has no %s, or another kind of it", lacks);
     else {
         h->lines[h->n++] = line;
         return true;
     }
-    bool passed = json_integer_value(version) > HISTORY_VERSION;
     json_decref(line);
-    return passed;
+    return false;
 }
 
 enum status history_read(struct history *h, const char *path, FILE *broken, struct error *e) {

@@ -7,6 +7,7 @@
  *   name      name of the plan or the baseline
  *   verdict   verdict of the whole gate: same, improved, inconclusive, regressed
  *   figures   list of {name, figure, value, judged, low, high, sense, bound, verdict, seeds, values}
+ *   xxh3      the XXH3-128 of the line's bytes before this key; lines of earlier versions of the program have none
  * `value` is the figure, the mean of `values`. `judged`, with its interval low .. high, was compared with the bound; it
  * is the value or its ratio to the baseline. Numbers that do not apply are null. */
 #ifndef LRNN_HARNESS_STORE_HISTORY_H
@@ -29,5 +30,8 @@ struct history {
  * file gives an empty history. ST_FAIL: it cannot be read. */
 enum status history_read(struct history *h, const char *path, FILE *broken, struct error *e);
 void history_free(struct history *h);
+
+/* Appends an object, a text in one line, to the file, with its hash. ST_FAIL with path and reason; ST_MEMORY. */
+enum status history_append(const char *path, const char *object, struct error *e);
 
 #endif

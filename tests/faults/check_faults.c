@@ -93,14 +93,6 @@ START_TEST(kills_take_no_finished_run) {
 }
 END_TEST
 
-START_TEST(flipped_bits_are_found) {
-    struct tally t = {0};
-    flip_exercise(100, 1, &t);
-    expect_nothing_lost(&t);
-    ck_assert_int_eq(t.failed, t.tried);
-}
-END_TEST
-
 START_TEST(a_damaged_file_is_told_or_gives_the_same) {
     struct tally t = {0};
     damage_exercise(45, 1, 0, &t);
@@ -375,7 +367,6 @@ Suite *check_faults(void) {
                                   a_list_of_runs_is_whole_or_refused,
                                   power_that_goes_takes_no_finished_run,
                                   kills_take_no_finished_run,
-                                  flipped_bits_are_found,
                                   a_damaged_file_is_told_or_gives_the_same,
                                   writers_of_the_same_runs_and_weights_mix_nothing,
                                   a_bench_that_stops_and_wakes_doubles_no_run,

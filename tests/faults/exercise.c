@@ -200,37 +200,6 @@ void kill_exercise(int kills, int runs, uint64_t seed, double seconds, struct ta
     }
 }
 
-/* --- flips -------------------------------------------------------------------------------------------------------- */
-
-void flip_exercise(int flips, uint64_t seed, struct tally *t) {
-    char folder[SCRATCH_BYTES], arguments[1024], path[PATH_BYTES];
-    struct record_set set;
-    struct error e = {0};
-    size_t size;
-    scratch_make(folder);
-    snprintf(arguments, sizeof arguments, TRAIN, folder, 1L);
-    ck_assert_int_eq(run_words(folder, NULL, arguments), 0);
-    ck_assert_msg(records_load(&set, folder, &e) == ST_OK, "%s", e.text);
-    record_path(folder, set.list[0].run.run_id, path, sizeof path);
-    records_free(&set);
-    char *bytes = slurp(path, &size);
-    for (int i = 0; i < flips; i++) {
-        struct rng r = rng_at(seed, STREAM_TEST, (uint64_t)i);
-        size_t at = rng_below(&r, 8 * size);
-        bytes[at / 8] ^= (char)(1 << at % 8);
-        spill(path, bytes, size);
-        bytes[at / 8] ^= (char)(1 << at % 8);
-        t->tried++;
-        if (records_load(&set, folder, &e) == ST_OK) {
-            bad(t, "bit %zu of %s is another, which nobody noticed", at, path);
-            records_free(&set);
-        } else
-            t->failed++;
-    }
-    free(bytes);
-    scratch_remove(folder);
-}
-
 /* --- writers ------------------------------------------------------------------------------------------------------ */
 
 void writers_exercise(int writers, int runs, struct tally *t) {

@@ -32,8 +32,11 @@ void power_exercise(int choices, int forgetful, struct tally *t);
  * record. `failed` counts the kills between the first record and the last. No finished run is lost, none is damaged. */
 void kill_exercise(int kills, int runs, uint64_t seed, double seconds, struct tally *t);
 
-/* Flips `flips` random bits of a record, one at a time: each is found. */
-void flip_exercise(int flips, uint64_t seed, struct tally *t);
+/* Changes a byte of a file that we write, or cuts it off, `cases` times, and reads it in this process, so that a
+ * sanitizer sees it: a record, a checkpoint, a baseline, a line of a history, a plan in turn. The reader refuses it with
+ * one sentence, or leaves it out with one. A plan alone has no checksum, and may be accepted. `failed` counts the
+ * refusals. */
+void flip_exercise(int cases, uint64_t seed, struct tally *t);
 
 /* Changes a byte of a file that we write, or cuts it off, `cases` times or until `seconds` are over (0: no limit).
  * It takes a record, weights, a checkpoint, a plan, an exported net, a case, a list of runs and two tables in turn. A

@@ -1,6 +1,9 @@
 /* main.c - `make torture`: what tests/faults/ does in its short forms, for an hour. Each exercise has its share of the
  * time and becomes a row of a CSV file, which is written anew after each; the counts of `make fuzz` and `make
- * fuzz-kernels` are added from what they print. Exit status 1 where anything was lost, crashed or silently wrong. */
+ * fuzz-kernels` are added from what they print. Exit status 1 where anything was lost, crashed or silently wrong.
+ *
+ * A build with AddressSanitizer does the one exercise that reads files in its own process; its CSV file is added to that
+ * of the build without, which does the others. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,7 +25,7 @@
 struct request {
     double seconds;
     int64_t cases;
-    char to[OPTION_TEXT], fuzz[OPTION_TEXT], kernels[OPTION_TEXT];
+    char to[OPTION_TEXT], sanitized[OPTION_TEXT], fuzz[OPTION_TEXT], kernels[OPTION_TEXT];
 };
 
 #define AT(field) offsetof(struct request, field)
@@ -30,6 +33,8 @@ static const struct option request_options[] = {
     {"time", OPT_TIME, AT(seconds), "40m", 1, 86400, NULL, "time for all exercises together", 0},
     {"cases", OPT_INT, AT(cases), "1000000", 1, 1e9, NULL, "most cases of each exercise", 0},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "CSV file that gets the counts", 0},
+    {"sanitized", OPT_TEXT_FIELD, AT(sanitized), "", 0, 0, NULL,
+     "CSV file of the sanitized build, whose rows are added", 0},
     {"fuzz", OPT_TEXT_FIELD, AT(fuzz), "", 0, 0, NULL, "output of `make fuzz`, whose counts are added", 0},
     {"kernels", OPT_TEXT_FIELD, AT(kernels), "", 0, 0, NULL,
      "pipe from `make fuzz-kernels`, read to its end after the exercises; its counts are added", 0},
@@ -47,6 +52,13 @@ static int most(int cases) {
 }
 
 /* --- exercises ---------------------------------------------------------------------------------------------------- */
+
+#ifdef __SANITIZE_ADDRESS__
+static void flips(double seconds, struct tally *t) {
+    (void)seconds;
+    flip_exercise(most(20000), 2, t);
+}
+#else
 
 /* Every kind of call in every command, in equal shares of the time that is left: few calls leave theirs to others. */
 static void every_fault(enum fault fault, const char *const *kinds, int commands, double seconds, struct tally *t) {
@@ -86,11 +98,6 @@ static void power(double seconds, struct tally *t) {
     power_exercise(64, 0, t);
 }
 
-static void flips(double seconds, struct tally *t) {
-    (void)seconds;
-    flip_exercise(most(10000), 2, t);
-}
-
 static void damage(double seconds, struct tally *t) {
     damage_exercise(most(20000), 3, seconds, t);
 }
@@ -126,12 +133,17 @@ static void audit(double seconds, struct tally *t) {
     (void)seconds;
     audit_exercise(t);
 }
+#endif
 
 static const struct exercise {
     const char *name, *promise, *what; /* promise: of docs/trust.md */
     void (*run)(double seconds, struct tally *t);
     double share; /* of the time of one of the processes */
 } exercises[] = {
+#ifdef __SANITIZE_ADDRESS__
+    {"flips", "P8", "a record, checkpoint, baseline, history or plan has one byte changed or is cut (ASan, UBSan)",
+     flips, 0},
+#else
     {"memory", "P5", "one memory allocation fails", memory_once, 0.70},
     {"kills", "P1", "a bench of 40 runs is killed at random moments and started again", kills, 0.50},
     {"calls", "P4", "one call of mmap, open, write, fsync, link, rename or mkdir fails", calls_once, 0.25},
@@ -143,9 +155,9 @@ static const struct exercise {
     {"values", "P7", "a record with a correct checksum has an impossible value, such as null", values, 0.10},
     {"surroundings", "P4", "folders have odd names, streams are closed, limits are low", surroundings, 0.02},
     {"interrupts", "P21", "Ctrl-C is pressed at random moments of validation", interrupts, 0.10},
-    {"flips", "P8", "one bit of a record is flipped", flips, 0.02},
     {"power", "P3", "the power fails after a call that changes files; each state of the disk is a case", power, 0.02},
     {"audit", "P16, P18", "each command runs; it may open no socket and write only into its folder", audit, 0.01},
+#endif
 };
 #define N_EXERCISES (int)(sizeof exercises / sizeof *exercises)
 
@@ -239,6 +251,17 @@ static void print_counts(FILE *f, const struct machine *m, const char *when, con
     fputc('\n', f);
 }
 
+/* Adds the rows of the sanitized build. */
+static enum status add_sanitized(FILE *f, struct error *e) {
+    char *text;
+    size_t size;
+    if (!*request.sanitized) return ST_OK;
+    TRY(file_read(request.sanitized, (size_t)1 << 20, &text, &size, e));
+    fputs(text + strcspn(text, "\n") + 1, f);
+    free(text);
+    return ST_OK;
+}
+
 /* `all` 0: the cases cannot be counted. */
 static enum status write_rows(struct error *e) {
     struct machine m;
@@ -265,8 +288,9 @@ static enum status write_rows(struct error *e) {
         struct exercise twins = {.name = "kernels", .promise = "P13", .what = kernel_row.what};
         print_counts(f, &m, when, &twins, &t, (double)kernel_row.seconds);
     }
+    enum status status = add_sanitized(f, e);
     fclose(f);
-    enum status status = write_file_atomic(request.to, text, size, e);
+    if (status == ST_OK) status = write_file_atomic(request.to, text, size, e);
     free(text);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "harness/study/row_key.h"
 #include "harness/store/logs.h"
@@ -486,6 +487,35 @@ START_TEST(a_sweep_takes_rows_together_over_its_axis_alone) {
 }
 END_TEST
 
+/* Two rows of many seeds, of which a third is in both. All are found in one pass: 10^8
+ * comparisons would take a second, and a site compares every pair of rows. */
+START_TEST(pairs_of_many_seeds_are_found_in_one_pass) {
+    enum { SEEDS = 10000 };
+    struct run_record *records = calloc(2 * SEEDS, sizeof *records);
+    const struct run_record **chosen = malloc(2 * SEEDS * sizeof *chosen);
+    ck_assert(records && chosen);
+    for (int i = 0; i < 2 * SEEDS; i++) {
+        chosen[i] = &records[i];
+        records[i].run.seed = (uint64_t)(i < SEEDS ? 2 * i : 3 * (i - SEEDS));
+    }
+    records[SEEDS].set_aside = true; /* an attempt at seed 0 */
+    records[SEEDS + 1].run.seed = 0;
+    struct report_row rows[2] = {{.chosen = chosen, .n = SEEDS}, {.chosen = chosen + SEEDS, .n = SEEDS}};
+    const struct report_row *const both[2] = {&rows[0], &rows[1]};
+    int pairs = 0;
+    clock_t begin = clock();
+    for (int at[2] = {-1, -1}; row_pair_next(both, at); pairs++) {
+        ck_assert_uint_eq(chosen[at[0]]->run.seed, chosen[SEEDS + at[1]]->run.seed);
+        ck_assert(!chosen[SEEDS + at[1]]->set_aside);
+    }
+    double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+    ck_assert_int_eq(pairs, 3334); /* multiples of 6 below 20 000 */
+    ck_assert_msg(seconds < .1, "%g s", seconds);
+    free(chosen);
+    free(records);
+}
+END_TEST
+
 Suite *check_rows(void);
 Suite *check_rows(void) {
     const TTest *const tests[] = {
@@ -508,6 +538,7 @@ Suite *check_rows(void) {
         labels_leave_out_defaults_but_never_m,
         speed_comes_from_perf_csv_alone,
         a_sweep_takes_rows_together_over_its_axis_alone,
+        pairs_of_many_seeds_are_found_in_one_pass,
     };
     return fixture_suite("rows", tests, (int)(sizeof tests / sizeof tests[0]));
 }
