@@ -431,7 +431,7 @@ cuda-suites: $(CHECK) $(LRNN)
 	@LRNN=$(LRNN) $(CHECK) $(CUDA_SUITES)
 # cuda_short is a part of cuda, for compute-sanitizer, which takes too long for the whole.
 CUDA_SUITES := cuda cuda_ways cuda_order cuda_run cuda_values cuda_population \
-               $(if $(HOST_TESTS),cuda_measure $(call suite_names,$(HOST_TESTS)),cuda_short)
+               $(if $(HOST_TESTS),cuda_measure cuda_refused $(call suite_names,$(HOST_TESTS)),cuda_short)
 
 # Runs `lrnn sweep --slurm` under a Slurm of one node that the test starts. Needs root, slurm-wlm and munge, and some
 # minutes, in which a requeued job mostly waits.
@@ -506,8 +506,8 @@ $(FUZZ:%=fuzz-%): fuzz-%: $(OBJ)/tests/fuzz/%.o $(lib)
 # Prints how many lines of each parser the suite fuzz runs: the corpora, their beginnings of every length, and 5 000
 # changes of them per target. The parsers alone are compiled anew.
 PARSERS := core/label core/option core/values core/file/png core/file/safetensors harness/gate/baseline \
-           harness/run/checkpoint harness/store/csv harness/store/npz harness/store/record_json harness/study/config \
-           harness/study/plan_file harness/study/request tasks/data/characters tasks/data/entry_set \
+           harness/run/checkpoint harness/store/csv harness/store/record_json harness/study/config \
+           harness/study/plan_file tasks/data/characters tasks/data/entry_set \
            tasks/data/image_files tasks/data/image_set tasks/data/pathfinder_files tasks/data/text_files \
            tasks/data/ts_files tasks/data/tud_files tasks/language/listops_tsv tasks/own/own_jsonl tasks/own/own_npz
 COVERED := $(OBJ)/coverage
@@ -522,15 +522,16 @@ fuzz-coverage: $(PARSERS:%=$(COVERED)/%.o) $(lib) $(tobjs)
 	@for p in $(PARSERS); do gcov -n -o $(COVERED)/$$p.o $$p.c 2>/dev/null | \
 	  sed -n "/^File '.*\.c'/{n;s|^Lines executed:|$$p.c  |p}"; done
 
-# Runs the heavy forms of the suites flips (20 000 cases, under the sanitizers), fuzz (a quarter of the time) and faults,
-# and beside them fuzz-kernels in one process: MINUTES=5 in all but for flips, at most N= cases of an exercise, the
+# Runs the heavy forms of the suites flips (20 000 cases, sanitized), fuzz (a quarter of the time) and faults, and
+# beside them fuzz-kernels in one process: MINUTES=5 in all but for flips, at most N= cases of an exercise, the
 # counts into TO=. Each fuzzer gets a second more, as 0 would be no limit. The output of fuzz-kernels comes by
 # descriptor 3, as the tested programs would read standard input.
 MINUTES ?= 5
 TO ?= $(BUILD)/torture.csv
 torture: $(LRNN) $(FAULTS) $(TORTURE) $(TWINS)
 	@CHECK_JOBS=1 $(TWINS) --seconds $$(($(MINUTES) * 60))s 2>&1 | { failed=0; \
-	  $(MAKE) --no-print-directory SANITIZE=1 CUDA=0 WERROR=0 BUILD=$(BUILD)/asan torture-flips </dev/null || failed=1; \
+	  $(MAKE) --no-print-directory SANITIZE=1 CUDA=0 WERROR=0 BUILD=$(BUILD)/asan torture-flips </dev/null || \
+	    failed=1; \
 	  $(MAKE) --no-print-directory -O fuzz FUZZ_SECONDS=$$(($(MINUTES) * 15 / $(words $(FUZZ)) + 1)) \
 	    >$(BUILD)/fuzz.log 2>&1 </dev/null || { cat $(BUILD)/fuzz.log; failed=1; }; \
 	  LRNN=$(LRNN) LRNN_FAULTS=$(FAULTS) $(TORTURE) --time $$(($(MINUTES) * 40))s $(call flag,N,--cases) \

@@ -174,13 +174,11 @@ struct validation row_validation(const struct report_row *row) {
 }
 
 bool row_pair_next(const struct report_row *const rows[2], int at[2]) {
-    while (++at[0] < rows[0]->n) {
-        const struct run_record *one = rows[0]->chosen[at[0]];
-        for (at[1] = at[1] < 0 ? 0 : at[1]; at[1] < rows[1]->n && !one->set_aside; at[1]++) {
-            const struct run_record *other = rows[1]->chosen[at[1]];
-            if (other->run.seed > one->run.seed) break; /* both rows are sorted by seed */
-            if (other->run.seed == one->run.seed && !other->set_aside) return true;
-        }
+    while (++at[0] < rows[0]->n) { /* both rows are sorted by seed */
+        const struct run_record *one = rows[0]->chosen[at[0]], *const *others = rows[1]->chosen;
+        for (at[1] += at[1] < 0; at[1] < rows[1]->n; at[1]++)
+            if (others[at[1]]->run.seed >= one->run.seed && !others[at[1]]->set_aside) break;
+        if (at[1] < rows[1]->n && others[at[1]]->run.seed == one->run.seed && !one->set_aside) return true;
     }
     return false;
 }

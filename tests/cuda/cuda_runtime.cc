@@ -91,6 +91,29 @@ static long setting(const char *name, long fallback) {
     return text && *text ? atol(text) : fallback;
 }
 
+static long calls;
+
+static void write_calls(void) {
+    FILE *f = fopen(getenv("LRNN_CUDA_HOST_CALLS"), "w");
+    if (!f) return;
+    fprintf(f, "%ld\n", calls);
+    fclose(f);
+}
+
+/* Counts the calls that a device may refuse. True: this is number LRNN_CUDA_HOST_REFUSE. With LRNN_CUDA_HOST_CALLS=F
+ * the process writes at its end into F how many there were. */
+static bool refused(void) {
+    holding lock(device);
+    if (calls++ == 0 && getenv("LRNN_CUDA_HOST_CALLS")) atexit(write_calls);
+    return calls == setting("LRNN_CUDA_HOST_REFUSE", 0);
+}
+
+/* What a call returns that fails where the device is lost, which stays. */
+static cudaError_t answer(void) {
+    if (refused()) failure = cudaErrorIllegalAddress;
+    return failure;
+}
+
 int cuda_host_capability(void) {
     return (int)setting("LRNN_CUDA_HOST_CAPABILITY", 90);
 }
@@ -134,7 +157,7 @@ static cudaError_t enqueue(cudaStream_t stream, std::function<void()> work, bool
         stream->capture->captured[stream].push_back(whole);
     else
         queue(stream, whole);
-    return failure;
+    return answer();
 }
 
 /* Whether this launch is the one that finds no memory. */
@@ -162,7 +185,7 @@ cudaError_t cuda_host_enqueue(cudaStream_t stream, std::function<void()> work, b
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
     *stream = new cuda_host_stream();
-    return failure;
+    return answer();
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
@@ -174,11 +197,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     if (stream->capture) cuda_host_die("a stream is waited for while it is captured");
     run_queue(stream);
-    return failure;
+    return answer();
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
     holding lock(device);
+    if (refused() || failure != cudaSuccess) return cudaErrorStreamCaptureInvalidated;
     stream->capture = new cuda_host_graph{stream, {}, false, false};
     under_way.insert(stream->capture);
     captures++;
@@ -218,7 +242,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
     for (auto &lane : stream->capture->captured) lane.first->capture = nullptr;
     stream->capture = nullptr;
     captures--;
-    bool lost = (*graph)->ended || setting("LRNN_CUDA_HOST_NO_GRAPH", 0) == 3;
+    bool lost = refused() || (*graph)->ended || setting("LRNN_CUDA_HOST_NO_GRAPH", 0) == 3;
     if (!lost && all_joined(**graph)) return failure;
     delete *graph;
     *graph = nullptr;
@@ -234,9 +258,9 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, void *, size_t *count) {
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
     cuda_host_rest rest;
-    long refused = setting("LRNN_CUDA_HOST_NO_GRAPH", 0);
+    long unwilling = setting("LRNN_CUDA_HOST_NO_GRAPH", 0);
     bool simple = graph->captured.size() == 1 && !graph->overlaps;
-    if (refused == 1 || (refused == 2 && !simple)) return cudaErrorMemoryAllocation;
+    if (unwilling == 1 || (unwilling == 2 && !simple) || refused()) return cudaErrorMemoryAllocation;
     *exec = new cuda_host_graph(*graph);
     return failure;
 }
@@ -259,7 +283,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
                        go_on(graph->origin, &all, nullptr);
                    },
                    nullptr, nullptr});
-    return failure;
+    return answer();
 }
 
 uint64_t cuda_host_nanoseconds(void) {
@@ -272,7 +296,7 @@ long long clock64(void) {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
     *event = new cuda_host_event();
-    return failure;
+    return answer();
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -290,7 +314,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
         return failure;
     }
     queue(stream, {nullptr, event->last, nullptr});
-    return failure;
+    return answer();
 }
 
 /* A stream that waits for what another one's capture holds is captured with it from there on. */
@@ -303,14 +327,14 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
         stream->capture->captured[stream].push_back(wait);
     else
         queue(stream, wait);
-    return failure;
+    return answer();
 }
 
 /* Waits for more than it has to, like every device that is late. */
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     if (event->stream && event->stream->capture) cuda_host_die("an event is waited for while its stream is captured");
     if (event->stream) run_queue(event->stream);
-    return failure;
+    return answer();
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
@@ -392,7 +416,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
     holding lock(device);
     *total = device_memory();
     *free_bytes = *total > handed_out ? *total - handed_out : 0;
-    return failure;
+    return answer();
 }
 
 /* Device memory: whole pages each, by their address; to be reached between cuda_host_open_memory and close_memory. */
@@ -462,7 +486,7 @@ static cudaError_t reserve_memory(void **memory, size_t bytes) {
     holding lock(device);
     refuse_while_captured("reserved");
     if (failure != cudaSuccess) return failure;
-    if (handed_out + bytes > device_memory()) return cudaErrorMemoryAllocation;
+    if (refused() || handed_out + bytes > device_memory()) return cudaErrorMemoryAllocation;
     size_t size = pages_of(bytes);
     char *block = (char *)mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) return cudaErrorMemoryAllocation;
@@ -507,7 +531,7 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned) {
     cuda_host_rest rest;
     holding lock(device);
     refuse_while_captured("pinned");
-    *memory = malloc(bytes ? bytes : 1);
+    *memory = refused() ? nullptr : malloc(bytes ? bytes : 1);
     if (!*memory) return cudaErrorMemoryAllocation;
     pinned[(char *)*memory] = bytes;
     return failure;

@@ -33,9 +33,8 @@ void power_exercise(int choices, int forgetful, struct tally *t);
 void kill_exercise(int kills, int runs, uint64_t seed, double seconds, struct tally *t);
 
 /* Changes a byte of a file that we write, or cuts it off, `cases` times, and reads it in this process, so that a
- * sanitizer sees it: a record, a checkpoint, a baseline, a line of a history, a plan in turn. The reader refuses it with
- * one sentence, or leaves it out with one. A plan alone has no checksum, and may be accepted. `failed` counts the
- * refusals. */
+ * sanitizer sees it: a record, a checkpoint, a baseline, a line of a history, a plan in turn. The reader refuses it, or
+ * leaves it out, with one sentence. A plan alone has no checksum, and may be accepted. `failed` counts the refusals. */
 void flip_exercise(int cases, uint64_t seed, struct tally *t);
 
 /* Changes a byte of a file that we write, or cuts it off, `cases` times or until `seconds` are over (0: no limit).

@@ -2,8 +2,8 @@
  * time and becomes a row of a CSV file, which is written anew after each; the counts of `make fuzz` and `make
  * fuzz-kernels` are added from what they print. Exit status 1 where anything was lost, crashed or silently wrong.
  *
- * A build with AddressSanitizer does the one exercise that reads files in its own process; its CSV file is added to that
- * of the build without, which does the others. */
+ * A build with AddressSanitizer does the one exercise that reads files in its own process. The build without does the
+ * others, and adds the rows of the sanitized one. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdbool.h>
