@@ -10,7 +10,7 @@
  *   LRNN_LINK_UNSURE=1   link() does its work and says EEXIST, as over NFS where the answer to its first try was lost
  *   LRNN_NO_LINKS=1      link() says EPERM, as file systems do that have none
  *   LRNN_NO_FOLDER_SYNC=1  fsync() of a folder says EINVAL, as file systems do that have no such notion
- *   LRNN_CLOCK_STEPS=1   each look at the time of day jumps by a day, to and fro
+ *   LRNN_CLOCK_STEPS=N   each look at the time of day jumps by N days, to and fro
  *   LRNN_CLOCK_SPEED=N   durations are N times as long as they are
  *   LRNN_HOST=NAME       the machine has that name, as two machines do that share a folder
  *   LRNN_LOCALE=1        the locale of the environment is turned on before main(), as a library might
@@ -50,8 +50,8 @@ static const int kind_errors[K_COUNT] = {ENOMEM, ENOMEM, ENOSPC, ENOSPC, EIO, ED
 
 static atomic_bool counting;
 static atomic_long calls[K_COUNT];
-static int fail_kind = -1, log_fd = -1, clock_steps, fail_kills, link_unsure, no_links, no_folder_sync;
-static long clock_speed = 1;
+static int fail_kind = -1, log_fd = -1, fail_kills, link_unsure, no_links, no_folder_sync;
+static long clock_speed = 1, clock_steps;
 static long fail_from, fail_to;
 
 /* Whether this call is one that fails; errno is set then. */
@@ -109,7 +109,8 @@ static int started(int argc, char **argv, char **environment) {
     const char *wish = getenv("LRNN_FAIL"), *log = getenv("LRNN_FILE_LOG");
     if (wish) read_wish(wish);
     if (log) log_fd = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    clock_steps = getenv("LRNN_CLOCK_STEPS") != NULL;
+    const char *steps = getenv("LRNN_CLOCK_STEPS");
+    if (steps) clock_steps = strtol(steps, NULL, 10);
     link_unsure = getenv("LRNN_LINK_UNSURE") != NULL;
     no_links = getenv("LRNN_NO_LINKS") != NULL;
     no_folder_sync = getenv("LRNN_NO_FOLDER_SYNC") != NULL;
@@ -398,7 +399,7 @@ int mkdir(const char *path, mode_t mode) {
 
 static time_t jump(void) {
     static atomic_int looks;
-    return clock_steps ? (atomic_fetch_add(&looks, 1) % 3 - 1) * 86400 : 0;
+    return clock_steps ? (atomic_fetch_add(&looks, 1) % 3 - 1) * clock_steps * 86400 : 0;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *t) {

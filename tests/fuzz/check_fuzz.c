@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/philox.h"
+#include "harness/store/record_json.h"
 #include "tests/lib/scratch.h"
 #include "tests/lib/workers.h"
 #include "tests/testing.h"
@@ -161,11 +162,34 @@ START_TEST(no_bytes_crash_a_reader) {
 }
 END_TEST
 
+/* Without a record of the present schema the fuzzer would look at little but its number. */
+START_TEST(the_corpus_has_a_record_that_is_read) {
+    static struct run_record record;
+    struct arena arena = {0};
+    struct error e = {ST_OK, ""};
+    char path[128], sum[RUN_ID_HEX], *text;
+    size_t size;
+    snprintf(path, sizeof path, "tests/fuzz/corpus/record/schema-%d", RECORD_SCHEMA);
+    char *body = slurp(path, &size);
+    record_hash_bytes(body, size, sum);
+    FILE *f = open_memstream(&text, &size);
+    ck_assert_ptr_nonnull(f);
+    fprintf(f, "{\"checksum\": \"%s\",\n%s", sum, body);
+    fclose(f);
+    ck_assert_int_eq(arena_reserve(&arena, (size_t)64 << 20, &e), ST_OK);
+    ck_assert_msg(record_parse(text, size, path, NULL, &record, &arena, &e) == ST_OK, "%s", e.text);
+    arena_free(&arena);
+    free(text);
+    free(body);
+}
+END_TEST
+
 Suite *check_fuzz(void);
 Suite *check_fuzz(void) {
     Suite *suite = suite_create("fuzz");
     TCase *c = tcase_create("fuzz");
     tcase_add_loop_test(c, no_bytes_crash_a_reader, 0, N_TARGETS);
+    tcase_add_test(c, the_corpus_has_a_record_that_is_read);
     suite_add_tcase(suite, c);
     return suite;
 }
