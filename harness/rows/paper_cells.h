@@ -9,9 +9,9 @@
  * their mean. A row has the paper's name of its model. If a cell would have several models of one name, each model gets
  * its own row, "NAME (MIXER)". A plan's `lengths` ("192,384") are lengths of test sequences (for images, sides in
  * pixels): each column is repeated for each length, and compares the accuracy at that length with the published
- * "acc_192". A plan's `least` (".9") asks for the first row of each column that is above it, at the longest of the lengths,
- * and compares it with the published "least". A plan's `differs` and `differs.MODEL` say how its runs differ from the paper's; such cells get no
- * verdict. */
+ * "acc_192". A plan's `least` (".9") asks for the first row of each column that is above it, at the longest of the
+ * lengths, and compares it with the published "least". A plan's `differs` and `differs.MODEL` say how its runs differ
+ * from the paper's; such cells get no verdict. */
 #ifndef LRNN_HARNESS_ROWS_PAPER_CELLS_H
 #define LRNN_HARNESS_ROWS_PAPER_CELLS_H
 
