@@ -154,8 +154,8 @@ void paper_word(const struct paper_cells *p, int word, char *text, size_t size);
 /* Makes the label of a run's mixer, with all its options. */
 enum status paper_mixer(const struct setup *s, struct label *mixer, struct error *e);
 
-/* Finds the paper's number for a task (NULL: any) and a run's model in the plan's table: at a length, at none (0), or its
- * "least" (PAPER_LEAST). *row: the paper's name of the model. */
+/* Finds the paper's number for a task (NULL: any) and a run's model in the plan's table: at a length, at none (0), or
+ * its "least" (PAPER_LEAST). *row: the paper's name of the model. */
 #define PAPER_LEAST (-1)
 enum status paper_find_number(const struct paper_cells *p, const struct published *published, const struct setup *s,
                               const char *task, int64_t length, struct published_value *value, const char **row,
