@@ -81,7 +81,9 @@ static const struct option plot_options[] = {
     {"x", OPT_CHOICE, AT(view.x), "auto", 0, 0, PLOT_X_NAMES,
      "horizontal axis. accuracy: steps (auto), tokens, time or epochs; cost: params (auto), state or flops", 0},
     {"y", OPT_CHOICE, AT(view.y), "acc", 0, 0, PLOT_Y_NAMES,
-     "for accuracy: the task's metric on validation, or the loss", 0},
+     "for accuracy: the task's metric on validation, the loss, or the accuracy of the longest test examples "
+     "(--test-each)",
+     0},
     {"log-x", OPT_BOOL, AT(view.log_x), "no", 0, 0, NULL, "for accuracy: logarithmic horizontal axis", 0},
     {"log-y", OPT_BOOL, AT(view.log_y), "no", 0, 0, NULL, "for accuracy: logarithmic vertical axis", 0},
     {"format", OPT_TEXT_FIELD, AT(formats), "svg,png", 0, 0, NULL,
@@ -296,6 +298,6 @@ const struct command command_report = {.name = "report",
                                        .run = run_report};
 const struct command command_plot = {
     .name = "plot",
-    .usage = "plot [accuracy|table|length|cost|heat|throughput] [flags]",
+    .usage = "plot [accuracy|table|length|position|position-map|cost|heat|throughput] [flags]",
     .summary = "draw curves, the table as bars, accuracy by length or against cost, all runs, throughput",
     .run = run_plot};

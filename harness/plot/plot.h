@@ -6,8 +6,8 @@
 
 enum plot_axis { PLOT_AUTO, PLOT_STEPS, PLOT_TOKENS, PLOT_TIME, PLOT_EPOCHS, PLOT_PARAMS, PLOT_STATE, PLOT_FLOPS };
 #define PLOT_X_NAMES "auto steps tokens time epochs params state flops"
-enum plot_value { PLOT_ACC, PLOT_LOSS };
-#define PLOT_Y_NAMES "acc loss"
+enum plot_value { PLOT_ACC, PLOT_LOSS, PLOT_TEST };
+#define PLOT_Y_NAMES "acc loss test"
 
 struct plot_view {
     int x; /* enum plot_axis: curves have the first four, cost the last three; auto: steps or params */
@@ -24,14 +24,14 @@ struct plot_view {
 };
 
 /* Writes plots of the records of the folder `out` with gnuplot (gnuplot.h), run without a shell, into the folder `to`,
- * which is made where there is something to draw: kind "accuracy" TO/<task>-accuracy.{svg,png}, seeds and their mean;
- * "table" TO/<task>-table, bars; "length", of tables whose runs were tested at several lengths; "cost", accuracy
- * against parameters, state or FLOPs; "heat", every rate and seed; "throughput" TO/throughput of perf.csv. NULL: the
- * first three, where they apply. <task> is the name before the ':'. The profile, the task's options or both follow it
- * where the filter passes several tables of that name, and a hash where that is not enough; characters other than
- * letters, digits and . _ = , + become '-'. A table that a kind has nothing to draw of has no such plot. ST_USAGE:
- * unknown kind, an axis that it has not, or nothing to draw of any table; ST_FAIL: without gnuplot, with what to
- * install (tables and CSV do not need it). */
+ * which is made where there is something to draw: kind "accuracy" TO/<task>-accuracy.{svg,png}, seeds and their mean
+ * (-loss, -test); "table" TO/<task>-table, bars; "length", of tables whose runs were tested at several lengths;
+ * "position" and "position-map", accuracy by position; "cost", accuracy against parameters, state or FLOPs; "heat",
+ * every rate and seed; "throughput" TO/throughput of perf.csv. NULL: the first three, where they apply. <task> is the
+ * name before the ':'. The profile, the task's options or both follow it where the filter passes several tables of
+ * that name, and a hash where that is not enough; characters other than letters, digits and . _ = , + become '-'. A
+ * table that a kind has nothing to draw of has no such plot. ST_USAGE: unknown kind, an axis that it has not, or
+ * nothing to draw of any table; ST_FAIL: without gnuplot, with what to install (tables and CSV do not need it). */
 enum status report_plot_view(const struct record_set *set, const struct report_filter *filter, const char *kind,
                              const struct plot_view *view, const char *out, const char *to, struct error *e);
 

@@ -8,8 +8,11 @@
 #include "core/batch.h"
 #include "harness/plot/gnuplot.h"
 
-/* Returns the value to plot for a point; NAN if it is not a validation. */
+/* Returns the value to plot for a point; NAN if it is not a validation, or of the test not of the longest examples. The
+ * points of a test come by ascending length. */
 static double y_of(const struct run_record *r, const struct curve_point *p, const struct plot_view *v) {
+    bool last = p + 1 == r->curve + r->n_curve || p[1].split != SPLIT_TEST;
+    if (v->y == PLOT_TEST) return p->split == SPLIT_TEST && last ? p->acc : NAN;
     if (p->split != SPLIT_VAL) return NAN;
     return v->y == PLOT_LOSS ? p->loss : run_point_metric(&r->run, p);
 }
@@ -175,7 +178,10 @@ static int print_means(FILE *script, FILE *data, const struct report_table *t, c
         char missing[64] = "";
         int seeds, lines = print_mean(data, &t->rows[k], v, &seeds);
         if (lines == 0) {
-            snprintf(missing, sizeof missing, " (no %s)", v->y == PLOT_LOSS ? "loss" : "validation");
+            snprintf(missing, sizeof missing, " (no %s)",
+                     v->y == PLOT_LOSS   ? "loss"
+                     : v->y == PLOT_TEST ? "test"
+                                         : "validation");
             fprintf(script, "empty[%d] = %d\n", ++n_empty, k + 1);
         } else if (seeds < t->rows[k].n) {
             snprintf(missing, sizeof missing, " (%d of %d seeds)", seeds, t->rows[k].n);
@@ -197,12 +203,19 @@ void print_curves(FILE *script, FILE *data, const struct report_table *t, const 
     const char *what = seeds == 1        ? "one seed"
                        : failed && !loss ? "mean (failed: chance), each seed a thin line"
                                          : "mean over seeds, each seed a thin line";
-    print_plot_settings(script, t, v, MARK_CHOSEN, loss ? "loss over training" : "accuracy over training", what);
+    print_plot_settings(script, t, v, MARK_CHOSEN,
+                        loss                ? "loss over training"
+                        : v->y == PLOT_TEST ? "test accuracy of the longest over training"
+                                            : "accuracy over training",
+                        what);
     int most = print_means(script, data, t, v);
     print_seeds(script, data, t, v);
     print_published(script, t, !loss);
     gnuplot_setting(script, "xtitle", "%s", plot_axis_titles[v->x]);
-    gnuplot_setting(script, "ytitle", "validation %s", loss ? "loss" : run_metric_name(t->rows[0].run));
+    if (v->y == PLOT_TEST)
+        gnuplot_setting(script, "ytitle", "test accuracy");
+    else
+        gnuplot_setting(script, "ytitle", "validation %s", loss ? "loss" : run_metric_name(t->rows[0].run));
     fputs("chance = ", script);
     gnuplot_number(script, loss ? NAN : run_chance(t->rows[0].run), "\n");
     fprintf(script, "every = %d\nlogx = %d\nlogy = %d\n", 1 + most / 16, v->log_x, v->log_y);

@@ -178,7 +178,7 @@ static int height_of_map(const struct report_table *t) {
 static const struct plot_kind {
     const char *name;
     const char *script;  /* in plots/, without .gp; NULL: the name */
-    const char *of_loss; /* its name if it shows the loss; NULL: it never does */
+    const char *of_y[3]; /* its name for each --y; NULLs: --y has no effect */
     void (*print)(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v);
     bool (*applies)(const struct report_table *t, const struct plot_view *v); /* whether there is anything to draw */
     int (*height)(const struct report_table *t);                              /* pixels */
@@ -190,11 +190,11 @@ static const struct plot_kind {
     bool of_speeds;        /* drawn from perf.csv by plot_speed.c; only its name above is used */
 } kinds[] = {
     {.name = "accuracy",
-     .of_loss = "loss",
+     .of_y = {"accuracy", "loss", "test"},
      .print = print_curves,
      .applies = has_curve,
      .height = height_of_names,
-     .otherwise = "no run here has a number of its validation",
+     .otherwise = "no run here has a number of its validation; --y test draws runs with --test-each yes",
      .axes = "x y log-x log-y ",
      .x = PLOT_STEPS,
      .usual = true},
@@ -268,10 +268,10 @@ bool plot_is_of_speeds(const char *kind) {
 
 /* --- drawing ------------------------------------------------------------------------------------------------------ */
 
-/* Names a figure: the kind, or its of_loss, and the x axis if it is not the usual one. */
+/* Names a figure: the kind, or its name for --y, and the x axis if it is not the usual one. */
 static void name_kind(const struct plot_kind *kind, const struct plot_view *v, char *name, size_t size) {
     bool other = kind->x != PLOT_AUTO && v->x != kind->x;
-    snprintf(name, size, "%s%s%s", kind->of_loss && v->y == PLOT_LOSS ? kind->of_loss : kind->name, other ? "-" : "",
+    snprintf(name, size, "%s%s%s", kind->of_y[v->y] ? kind->of_y[v->y] : kind->name, other ? "-" : "",
              other ? axis_names[v->x] : "");
 }
 

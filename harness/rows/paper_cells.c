@@ -210,6 +210,33 @@ static enum status add_overall(struct paper_cells *p, const struct published *pu
     return ST_OK;
 }
 
+/* Finds the first row above the plan's bound in each column of the longest length. */
+static enum status add_least(struct paper_cells *p, const struct published *published, const struct paper_spot *spots,
+                             struct error *e) {
+    const char *row;
+    if (!isfinite(p->bound)) return ST_OK;
+    p->least = calloc((size_t)p->n_columns + 1, sizeof *p->least);
+    if (!p->least) return fail(e, ST_MEMORY, "no memory for a table");
+    for (int c = 0; c < p->n_columns; c++) {
+        struct paper_least found = {.column = c, .row = -1};
+        char task[LABEL_TEXT], name[LABEL_TEXT];
+        const char *at = task;
+        int i = 0;
+        while (spots[i].column != c) i++;
+        if (spots[i].length != p->lengths[p->n_lengths - 1]) continue;
+        paper_word(p, p->plan.uses[spots[i].use].word, task, sizeof task);
+        TRY(text_part(&at, ":", name, sizeof name, e));
+        TRY(paper_find_number(p, published, paper_setup(p, &spots[i]), name, PAPER_LEAST, &found.published, &row, e));
+        for (int r = 0; r < p->n_rows && found.row < 0; r++) {
+            double ours = paper_cell_at(p, r, c)->ours;
+            if (ours > p->bound) found.row = r;
+            found.not_run += !isfinite(ours);
+        }
+        p->least[p->n_least++] = found;
+    }
+    return ST_OK;
+}
+
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
 /* The record of a planned run, or NULL, and the number of its attempts that were set aside. */
@@ -334,6 +361,7 @@ enum status paper_cells_make(struct paper_cells *p, const char *out, struct erro
     if (status == ST_OK) status = fill(p, &published, set, found, spots, out, e);
     if (status == ST_OK) status = paper_mark_others(p, spots, e);
     if (status == ST_OK) status = add_overall(p, &published, spots, e);
+    if (status == ST_OK) status = add_least(p, &published, spots, e);
     for (int i = 0; i < p->n_rows * p->n_columns && status == ST_OK; i++)
         p->cells[i].verdict = paper_judge(&p->cells[i], p->protocol);
     free(found);
@@ -350,5 +378,6 @@ void paper_cells_free(struct paper_cells *p) {
     for (int i = 0; p->cells && i < p->n_rows * p->n_columns; i++) free(p->cells[i].run_ids);
     free(p->cells);
     free(p->overall);
+    free(p->least);
     *p = (struct paper_cells){.n_rows = 0};
 }

@@ -9,8 +9,9 @@
  * their mean. A row has the paper's name of its model. If a cell would have several models of one name, each model gets
  * its own row, "NAME (MIXER)". A plan's `lengths` ("192,384") are lengths of test sequences (for images, sides in
  * pixels): each column is repeated for each length, and compares the accuracy at that length with the published
- * "acc_192". A plan's `differs` and `differs.MODEL` say how its runs differ from the paper's; such cells get no
- * verdict. */
+ * "acc_192". A plan's `least` (".9") asks for the first row of each column that is above it, at the longest of the
+ * lengths, and compares it with the published "least". A plan's `differs` and `differs.MODEL` say how its runs differ
+ * from the paper's; such cells get no verdict. */
 #ifndef LRNN_HARNESS_ROWS_PAPER_CELLS_H
 #define LRNN_HARNESS_ROWS_PAPER_CELLS_H
 
@@ -61,6 +62,13 @@ struct paper_cell {
     enum paper_verdict verdict;
 };
 
+/* The first row, in the plan's order, whose number in a column is above the plan's bound. */
+struct paper_least {
+    int column, row;                  /* row -1: none is above it */
+    int not_run;                      /* rows before it, of all rows if none is above it, that have no number */
+    struct published_value published; /* the paper's least value of what tells its rows apart */
+};
+
 /* The means of a row over all columns: ours and the paper's. */
 struct paper_mean {
     double ours;
@@ -83,9 +91,12 @@ struct paper_cells {
     struct paper_cell *cells;            /* n_rows * n_columns, row after row; a place without runs has planned == 0 */
     /* [n_rows]; NULL: the plan asks for no means, or lacks a column of the paper's table */
     struct paper_mean *overall;
-    bool whole;         /* the columns are all the tasks of the paper's table */
-    bool own_numbers;   /* the paper's numbers are from the folder's published.csv */
-    struct facts facts; /* about all runs */
+    double bound;              /* the plan's `least`; NAN: it has none */
+    struct paper_least *least; /* [n_least], the columns at the longest length */
+    int n_least;               /* 0: the plan has no bound */
+    bool whole;                /* the columns are all the tasks of the paper's table */
+    bool own_numbers;          /* the paper's numbers are from the folder's published.csv */
+    struct facts facts;        /* about all runs */
     enum report_protocol protocol;
     int n_planned, n_done;
     bool has_published;
@@ -143,8 +154,9 @@ void paper_word(const struct paper_cells *p, int word, char *text, size_t size);
 /* Makes the label of a run's mixer, with all its options. */
 enum status paper_mixer(const struct setup *s, struct label *mixer, struct error *e);
 
-/* Finds the paper's number for a task (NULL: any) and a run's model in the plan's table. *row: the paper's name of the
- * model. */
+/* Finds the paper's number for a task (NULL: any) and a run's model in the plan's table: at a length, at none (0), or
+ * its "least" (PAPER_LEAST). *row: the paper's name of the model. */
+#define PAPER_LEAST (-1)
 enum status paper_find_number(const struct paper_cells *p, const struct published *published, const struct setup *s,
                               const char *task, int64_t length, struct published_value *value, const char **row,
                               struct error *e);

@@ -3,6 +3,7 @@
 #include "harness/rows/paper_cells.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +44,9 @@ enum status paper_find_number(const struct paper_cells *p, const struct publishe
     char metric[64];
     TRY(paper_mixer(s, &mixer, e));
     TRY(row_key(s->id.text, &flags, e));
-    if (length)
+    if (length == PAPER_LEAST)
+        snprintf(metric, sizeof metric, "least");
+    else if (length)
         snprintf(metric, sizeof metric, "acc_%" PRId64, length);
     else
         snprintf(metric, sizeof metric, "%s", metric_names[s->spec.task.shape.metric]);
@@ -255,9 +258,14 @@ static enum status read_lengths(struct paper_cells *p, const char *list, struct 
 
 /* Rows may have several keys, columns have one. */
 enum status paper_read_table(struct paper_cells *p, struct error *e) {
-    const char *columns = paper_setting(p, "columns", "task"), *lengths = paper_setting(p, "lengths", NULL);
+    const char *columns = paper_setting(p, "columns", "task"), *lengths = paper_setting(p, "lengths", NULL),
+               *least = paper_setting(p, "least", NULL);
     p->n_lengths = 1;
     if (lengths) TRY(read_lengths(p, lengths, e));
+    p->bound = NAN;
+    if (least && (!parse_double(least, &p->bound) || !(p->bound >= 0 && p->bound < 1)))
+        return fail(e, ST_USAGE, "%s: least=%.60s: expected an accuracy from 0 to below 1, such as .9",
+                    p->request.file.name, least);
     for (const char *at = paper_setting(p, "rows", "model"); *at; at += strspn(at, " ")) {
         char key[128];
         TRY(text_part(&at, " ", key, sizeof key, e));

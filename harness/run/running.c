@@ -37,7 +37,7 @@ enum status running_written(const struct train_hooks *hooks, enum status status)
     return status;
 }
 
-void running_add_point(struct running *r, enum split split, const struct scores *s, const char *event) {
+void running_add_point(struct running *r, enum split split, int64_t length, const struct scores *s, const char *event) {
     const struct trainer *t = &r->trainer;
     struct run_progress *p = &r->progress;
     if (p->n_curve == p->curve_capacity) return; /* cannot happen: the curve has room for every validation */
@@ -46,6 +46,7 @@ void running_add_point(struct running *r, enum split split, const struct scores 
                                 .tokens = tokens,
                                 .wall_s = running_wall_s(r),
                                 .split = split,
+                                .length = length,
                                 .loss = s->loss,
                                 .acc = s->acc,
                                 .macro_acc = s->macro_acc,

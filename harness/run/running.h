@@ -74,8 +74,9 @@ double running_wall_s(const struct running *r);
 /* Returns `status`, the result of writing into OUT, and sets hooks->unwritten if that failed. hooks may be NULL. */
 enum status running_written(const struct train_hooks *hooks, enum status status);
 
-/* Adds a point to the curve: the scores of a split at the current step, and what happened ("eval" or "nan"). */
-void running_add_point(struct running *r, enum split split, const struct scores *s, const char *event);
+/* Adds a point to the curve: the scores of a split at the current step, and what happened ("eval" or "nan"). length: of
+ * the test examples that were scored, 0 for any. */
+void running_add_point(struct running *r, enum split split, int64_t length, const struct scores *s, const char *event);
 
 /* Calls the progress hook if `now`, or if its last call was over a fifth of a second ago. */
 void running_report(struct running *r, bool now);

@@ -152,7 +152,7 @@ static bool diverged(struct running *r) {
                  "step %" PRId64 ": loss %s, the square of the gradient's norm %s overflows " REAL_NAME "; use --clip",
                  step + 1, loss_text, norm);
     struct scores none = {loss, NAN, NAN, NAN, NAN, NAN, 0, 0};
-    running_add_point(r, SPLIT_TRAIN, &none, "nan");
+    running_add_point(r, SPLIT_TRAIN, 0, &none, "nan");
     return true;
 }
 
@@ -162,21 +162,42 @@ static bool is_due(const struct trainer *t) {
     return t->state.step > 0 && (t->state.step % s->eval_every == 0 || t->state.step == s->steps);
 }
 
+/* Adds the test's points: each length's if there are at most TASK_TEST_LENGTHS, else one of all. The test split was
+ * evaluated last. */
+static void add_test_points(struct running *r, const struct scores *all) {
+    const struct metrics *m = &r->trainer.metrics;
+    int64_t lengths[TASK_TEST_LENGTHS];
+    int n = 0;
+    for (int64_t length = 0; length <= m->longest; length++) {
+        if (metrics_of_length(m, length).sequences == 0) continue;
+        if (n < TASK_TEST_LENGTHS) lengths[n] = length;
+        n++;
+    }
+    bool each = n > 1 && n <= TASK_TEST_LENGTHS;
+    for (int i = 0; i < n && each; i++) {
+        struct scores s = metrics_of_length(m, lengths[i]);
+        running_add_point(r, SPLIT_TEST, lengths[i], &s, "eval");
+    }
+    if (!each) running_add_point(r, SPLIT_TEST, 0, all, "eval");
+}
+
 /* Validates the current parameters, and stores a copy of them in t->best if they are the best so far. With --select
  * last it always stores them; the last step is always validated, so t->best ends with the parameters of the last step.
  * False: a signal came during the validation, and nothing has changed. */
 static bool validate(struct running *r) {
     struct trainer *t = &r->trainer;
     struct run_progress *p = &r->progress;
-    struct scores s, train = {NAN, NAN, NAN, NAN, NAN, NAN, 0, 0};
-    if (!trainer_evaluate(t, SPLIT_VAL, &s)) return false;
+    struct scores s, test, train = {NAN, NAN, NAN, NAN, NAN, NAN, 0, 0};
+    bool test_each = t->setup->spec.config.test_each;
+    if (!trainer_evaluate(t, SPLIT_VAL, &s) || (test_each && !trainer_evaluate(t, SPLIT_TEST, &test))) return false;
     if (t->state.loss_steps) p->train_loss = t->state.loss_sum / (double)t->state.loss_steps;
     t->state.loss_sum = 0;
     t->state.loss_steps = 0;
     trainer_set_state(t);
     train.loss = p->train_loss;
-    running_add_point(r, SPLIT_TRAIN, &train, "eval");
-    running_add_point(r, SPLIT_VAL, &s, "eval");
+    if (test_each) add_test_points(r, &test);
+    running_add_point(r, SPLIT_TRAIN, 0, &train, "eval");
+    running_add_point(r, SPLIT_VAL, 0, &s, "eval"); /* last: progress tells it */
     r->validated = true;
     r->metric = trainer_metric(t, &s);
     if (p->solved_step < 0 && r->metric >= t->setup->spec.task.shape.solved) p->solved_step = t->state.step;
@@ -300,7 +321,8 @@ static enum status begin(struct running *r, struct setup *setup, const struct re
     struct run_progress *p = &r->progress;
     struct trainer *t = &r->trainer;
     const char *device = setup->spec.config.device;
-    p->curve_capacity = 2 * (setup->shapes.steps / setup->shapes.eval_every) + 64;
+    int64_t at_once = 2 + (setup->spec.config.test_each ? TASK_TEST_LENGTHS : 0);
+    p->curve_capacity = at_once * (setup->shapes.steps / setup->shapes.eval_every + 32);
     p->curve = calloc((size_t)p->curve_capacity, sizeof *p->curve);
     p->solved_step = -1;
     p->gained = -1;

@@ -71,6 +71,7 @@ struct curve_point {
     int64_t split; /* enum split: train, val, test */
     double loss, acc, macro_acc, seq_acc, last_acc, lr, grad_norm, tok_per_s;
     char event[12]; /* eval, nan */
+    int64_t length; /* of the test examples, all of one length; 0: of any */
 };
 
 /* Kinds of evaluations: by length, the test examples of that length; by position, the positions after those of the

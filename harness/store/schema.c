@@ -156,6 +156,7 @@ static const struct field curve_fields[] = {
     TEXT(event, "eval nan", "a validation, or the step that ended the run"),
     REAL(macro_acc, "0..1", "mean of the classes' recalls"),
     REAL(last_acc, "0..1", "correct at the last position"),
+    INT(length, "tokens", "of the test examples, all of one length; 0: of any"),
     END,
 };
 _Static_assert(sizeof curve_fields / sizeof *curve_fields <= LIST_MOST_COLUMNS, "a record's list holds them all");

@@ -41,6 +41,8 @@ const struct option config_options[] = {
      "steps between validations; auto = an epoch, at most 200 per run", OPT_AUTO},
     {"select", OPT_CHOICE, AT(select), "best", 0, 0, "best last",
      "parameters to test and save: those with the best validation value, or those of the last step", 0},
+    {"test-each", OPT_BOOL, AT(test_each), "no", 0, 0, NULL,
+     "score the test examples at each validation too, each length apart, for curves; nothing else changes", 0},
     {"stop-at", OPT_REAL, AT(stop_at), "0.999", 0, 2, NULL, "validation metric at which training stops; 2 = never", 0},
     {"patience", OPT_INT, AT(patience), "0", 0, 1e9, NULL,
      "validations in a row without a gain after which training stops; 0 = never", 0},

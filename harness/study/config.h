@@ -26,7 +26,7 @@ struct config {
     int64_t steps, stop_after, epochs, batch, warmup, eval_every, patience, seed, threads;
     double lr, lr_min, lr_min_share, warmup_least, decay, beta1, beta2, clip, stop_at, budget, checkpoint_every;
     int schedule, precision, keep_weights, decay_all, select; /* the enums above */
-    bool force, force_resume, quiet, json;
+    bool test_each, force, force_resume, quiet, json;
     char device[OPTION_TEXT], kernel[OPTION_TEXT], out[OPTION_TEXT], profile[OPTION_TEXT];
     char curriculum[OPTION_TEXT]; /* see tasks/curriculum.h; "" = none */
     char match[OPTION_TEXT];      /* setup_match chooses the size and then empties this text */

@@ -90,11 +90,11 @@ static const struct {
     const char *name;
     enum about about;
 } keys[] = {
-    {"title", PEOPLE},     {"paper", PAPER},     {"source", PAPER},    {"link", PEOPLE},      {"base", PEOPLE},
-    {"profile", PAPER},    {"tasks", SETTING},   {"models", SETTING},  {"lr", SETTING},       {"seeds", SETTING},
-    {"variants", SETTING}, {"rows", SETTING},    {"columns", SETTING}, {"protocol", SETTING}, {"overall", SETTING},
-    {"measure", SETTING},  {"lengths", SETTING}, {"note", PEOPLE},     {DIFFERS, PAPER},      {"table", PAPER},
-    {"profiles", PROFILE},
+    {"title", PEOPLE},     {"paper", PAPER},      {"source", PAPER},    {"link", PEOPLE},      {"base", PEOPLE},
+    {"profile", PAPER},    {"tasks", SETTING},    {"models", SETTING},  {"lr", SETTING},       {"seeds", SETTING},
+    {"variants", SETTING}, {"rows", SETTING},     {"columns", SETTING}, {"protocol", SETTING}, {"overall", SETTING},
+    {"measure", SETTING},  {"lengths", SETTING},  {"note", PEOPLE},     {DIFFERS, PAPER},      {"table", PAPER},
+    {"least", SETTING},    {"profiles", PROFILE},
 };
 #define N_KEYS ((int)(sizeof keys / sizeof *keys))
 

@@ -141,6 +141,24 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p) {
     note_matrix(s, p);
 }
 
+/* Adds the first row of each column that is above the plan's bound, in place of a paper's "fewest". */
+static void add_least(struct sheets *sheets, const struct paper_cells *p) {
+    struct sheet *s = sheets_add(sheets);
+    sheet_caption(s, "First row above %g", p->bound);
+    sheet_columns(s, "column|>published|first row|>accuracy");
+    for (const struct paper_least *l = p->least; l < p->least + p->n_least; l++) {
+        double best = NAN;
+        for (int r = 0; r < p->n_rows; r++) best = fmax(best, paper_cell_at(p, r, l->column)->ours);
+        sheet_row(s);
+        sheet_text(s, "%s", p->columns[l->column]);
+        published_cell(s, &l->published);
+        sheet_text(s, "%s", l->row >= 0 ? p->rows[l->row] : l->not_run ? "-" : "none");
+        if (l->not_run) sheet_footnote(s, "rows without a run that might be it: %d", l->not_run);
+        sheet_real(s, "%.3f", l->row < 0 ? best : paper_cell_at(p, l->row, l->column)->ours);
+    }
+    sheet_note(s, "accuracy: of that row, or the best if there is none. published: the option's value in the paper.");
+}
+
 /* --- cell by cell ------------------------------------------------------------------------------------------------- */
 
 /* Adds "553..15800/15800": fewest and most steps done, of the schedule's; "-": nothing is done. */
@@ -272,6 +290,7 @@ static enum status make(struct sheets *sheets, const struct paper_cells *cells, 
         add_data(sheets, cells);
     } else {
         add_matrix(sheets, cells);
+        if (cells->n_least) add_least(sheets, cells);
         if (!cells->speed) add_cells(sheets, cells);
     }
     return ST_OK;

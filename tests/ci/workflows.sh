@@ -6,12 +6,13 @@
 # (apt-get install python3-yaml). The steps install packages and need root.
 #
 #   tests/ci/workflows.sh [NAME...]      make test-workflows; NAME is one of the four runs below. They share one
-#                                        compiler cache, as the service's would be
+#                                        compiler cache, as the service's would be: CACHE=folder, or a new one
 set -euo pipefail
 names=" $* "
 cd "$(dirname "$0")/../.."
 python3 -c 'import yaml' 2>/dev/null || { echo "workflows.sh: no PyYAML; apt-get install python3-yaml" >&2; exit 2; }
 work=$(mktemp -d)
+cache=$(realpath -m "${CACHE:-$work/cache}")
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
 
@@ -27,8 +28,8 @@ run() {
     git -C "$work/$name/origin" update-ref refs/heads/main HEAD
     git -C "$work/$name/origin" symbolic-ref HEAD refs/heads/main
     git clone -q "$work/$name/origin" "$clone"
-    mkdir -p "$work/cache"
-    ln -s "$work/cache" "$clone/.ccache"
+    mkdir -p "$cache"
+    ln -s "$cache" "$clone/.ccache"
     if [ "$event" != push ]; then
         git -C "$clone" checkout -q -b change
         echo "a line more" >>"$clone/README.md"

@@ -177,7 +177,8 @@ START_TEST(a_flag_that_a_plot_does_not_take_is_refused) {
         expect_text(err, cases[i].sentence, cases[i].arguments);
     }
     expect_status(run("plot --help"), 0, "plot --help");
-    expect_text(out, "plot [accuracy|table|length|cost|heat|throughput] ", "the help names each of them");
+    expect_text(out, "plot [accuracy|table|length|position|position-map|cost|heat|throughput] ",
+                "the help names each of them");
 }
 END_TEST
 

@@ -83,7 +83,7 @@ START_TEST(published_means_are_those_of_their_rows) {
     ck_assert_int_eq(p.table.rows, 14 * (6 + 4) + 10 + 10 + 17 * 5 + 11 + 24 + 17 +
                                        18 +                    /* SLiCE: two figures, a table; Myosotis: three */
                                        8 * 6 + 6 * 2 + 6 * 2 + /* SLiCE: time series; S5: texts; pLSTM: arrows */
-                                       6 * 5 + 18);            /* pLSTM: graphs; PD-SSM: automata by generators */
+                                       6 * 5 + 18 + 4); /* pLSTM: graphs; PD-SSM: automata; DeltaProduct: steps */
     int means = 0;
     for (int i = 0; i < p.table.rows; i++) {
         const char *task = csv_cell(&p.table, i, "task"), *row = csv_cell(&p.table, i, "row"),
@@ -91,7 +91,7 @@ START_TEST(published_means_are_those_of_their_rows) {
         double value, sum = 0, mean;
         int n = 0;
         ck_assert(parse_double(csv_cell(&p.table, i, "value"), &mean));
-        ck_assert(mean >= 0 && mean <= 1);
+        ck_assert(mean >= 0 && (mean <= 1 || !strcmp(csv_cell(&p.table, i, "metric"), "least")));
         if (!strstr(task, "overall")) continue;
         for (int k = 0; k < p.table.rows; k++)
             if (strcmp(csv_cell(&p.table, k, "row"), row) == 0 && strcmp(csv_cell(&p.table, k, "table"), in) == 0 &&
@@ -267,7 +267,8 @@ START_TEST(values_have_the_digits_that_their_papers_round_to) {
     ck_ok(published_read(&p, fixture_folder, &fixture_problem));
     for (int i = 0; i < p.table.rows; i++) {
         const char *value = csv_cell(&p.table, i, "value"), *point = strchr(value, '.');
-        ck_assert_msg(point && strlen(point) > 2, "row %d: %s has fewer than two decimals", i + 1, value);
+        bool counted = !strcmp(csv_cell(&p.table, i, "metric"), "least");
+        ck_assert_msg(counted || (point && strlen(point) > 2), "row %d: %s has fewer than two decimals", i + 1, value);
     }
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct label mixer;

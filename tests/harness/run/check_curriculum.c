@@ -1,7 +1,8 @@
 /* check_curriculum.c - training sequences that grow over the run (--curriculum): which lengths each step has, that they
  * are examples of the task, that nothing else of the run changes, and what is refused; the floor of a cosine as a share
- * of its peak; the parameters of the last step in place of the best. */
+ * of its peak; the parameters of the last step in place of the best; the test's curve. */
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -242,6 +243,75 @@ START_TEST(the_last_step_is_tested_where_it_is_selected) {
 }
 END_TEST
 
+/* --- the test's curve --------------------------------------------------------------------------------------------- */
+
+/* Returns the accuracy of test examples of one length after `step` steps, from a list of a record, "curve" or "evals";
+ * NAN: there is none. *points: the test's points in the list. */
+static double test_accuracy(const json_t *record, const char *list, int64_t step, int64_t length, int *points) {
+    const json_t *in = json_object_get(record, list), *columns = json_object_get(in, "columns"), *point, *name;
+    double found = NAN;
+    size_t i, k;
+    *points = 0;
+    json_array_foreach(json_object_get(in, "points"), i, point) {
+        double values[3] = {NAN, NAN, NAN};
+        bool test = false, position = false;
+        static const char *const names[] = {"step", "length", "acc"};
+        json_array_foreach(columns, k, name) {
+            const json_t *value = json_array_get(point, k);
+            test = test || (!strcmp(json_string_value(name), "split") && json_is_string(value) &&
+                            !strcmp(json_string_value(value), "test"));
+            position = position || (json_is_string(value) && !strcmp(json_string_value(value), EVAL_BY_POSITION));
+            for (int c = 0; c < 3; c++)
+                if (!strcmp(json_string_value(name), names[c])) values[c] = json_number_value(value);
+        }
+        *points += test;
+        if (test && !position && values[0] == (double)step && values[1] == (double)length) found = values[2];
+    }
+    return found;
+}
+
+/* The points of the tested step are the test's, the run's numbers are those of a run without them, and a figure shows
+ * them. */
+START_TEST(a_curve_may_have_the_test_of_each_length) {
+    char *numbers[2];
+    for (int i = 0; i < 2; i++) {
+        char arguments[400];
+        int points;
+        snprintf(arguments, sizeof arguments,
+                 "train s3:length=8,n_train=300,n_val=50,n_test=60,test_length=8,16 lstm:hidden=8 --dim 8 --batch 50 "
+                 "--steps 12 --eval-every 3 --lr 0.02 --stop-at 2 %s --quiet --json --out %s/r%d",
+                 i ? "--test-each yes" : "", program_folder, i);
+        expect_status(run(arguments), ST_OK, arguments);
+        json_t *row = json_loads(out, 0, NULL);
+        size_t size;
+        char *text = slurp(json_string_value(json_object_get(row, "record")), &size);
+        json_t *record = json_loads(text, 0, NULL);
+        const json_t *data = json_object_get(record, "run");
+        int64_t best = json_integer_value(json_object_get(data, "best_step"));
+        ck_assert_int_gt(best, 0);
+        for (int64_t length = 8; length <= 16; length += 8) {
+            double tested = test_accuracy(record, "evals", best, length, &points);
+            double drawn = test_accuracy(record, "curve", best, length, &points);
+            ck_assert_int_eq(points, i ? 8 : 0); /* two lengths, four validations */
+            ck_assert_msg(i ? drawn == tested : isnan(drawn), "at %lld: %g, tested %g", (long long)length, drawn,
+                          tested);
+        }
+        numbers[i] = malloc(200);
+        snprintf(numbers[i], 200, "%.17g %.17g %.17g %lld", json_number_value(json_object_get(data, "val_loss")),
+                 json_number_value(json_object_get(data, "test_loss")),
+                 json_number_value(json_object_get(data, "test_acc")), (long long)best);
+        json_decref(row);
+        json_decref(record);
+        free(text);
+        snprintf(arguments, sizeof arguments, "plot accuracy --y test --format svg --out %s/r%d", program_folder, i);
+        expect_status(run(arguments), i ? ST_OK : ST_USAGE, arguments);
+        expect_text(err, i ? "s3-test.svg" : "no run here has a number of its validation", arguments);
+    }
+    ck_assert_str_eq(numbers[0], numbers[1]);
+    for (int i = 0; i < 2; i++) free(numbers[i]);
+}
+END_TEST
+
 Suite *check_curriculum(void);
 Suite *check_curriculum(void) {
     Suite *suite = suite_create("curriculum");
@@ -256,6 +326,7 @@ Suite *check_curriculum(void) {
     tcase_add_test(tests, a_record_says_the_curriculum_and_its_bits_are_those_of_any_threads);
     tcase_add_test(tests, the_floor_of_a_cosine_may_be_a_share_of_its_peak);
     tcase_add_test(tests, the_last_step_is_tested_where_it_is_selected);
+    tcase_add_test(tests, a_curve_may_have_the_test_of_each_length);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -58,7 +58,7 @@ static void export_sample(struct record_set *set) {
     "val_metric,seq_chance,test_nonfinite,former_id\n"
 #define CURVES_HEADER                                                                                                  \
     "schema,run_id,step,tokens,wall_s,split,loss,acc,seq_acc,ppl,lr,grad_norm,tok_per_s,event,"                        \
-    "macro_acc,last_acc\n"
+    "macro_acc,last_acc,length\n"
 #define EVALS_HEADER "schema,run_id,step,split,length,difficulty,n,loss,acc,seq_acc,macro_acc,last_acc\n"
 #define PERF_HEADER                                                                                                    \
     "schema,sitting,bench,shape,dtype,pass,time_ns,commit,build_id,machine_id,"                                        \
@@ -94,8 +94,8 @@ START_TEST(curve_and_evaluation_rows_are_golden) {
     export_sample(&set);
     sample_id(2, id);
     snprintf(want, sizeof want,
-             CURVES_HEADER "3,%s,10,1600,0.5,val,0.1,0.9,0.3,1.1051709180756477,0.001,2.5,,eval,,0.7\n"
-                           "3,%s,20,3200,1,test,1e-17,1,1,1,0.001,inf,1000000,stop,1,1\n",
+             CURVES_HEADER "3,%s,10,1600,0.5,val,0.1,0.9,0.3,1.1051709180756477,0.001,2.5,,eval,,0.7,0\n"
+                           "3,%s,20,3200,1,test,1e-17,1,1,1,0.001,inf,1000000,stop,1,1,64\n",
              id, id);
     char path[PATH_BYTES];
     size_t size;

@@ -123,7 +123,7 @@ START_TEST(a_list_that_is_no_table_is_refused) {
         const char *old, *other, *said;
     } cases[] = {{"\"step\"", "\"stop\"", "point 0 of curves has no step or no split"},
                  {"\"split\"", "\"splat\"", "point 0 of curves has no step or no split"},
-                 {"[10,1600,", "[ 101600,", "point 0 of curves has 12 values, expected one for each of 13 columns"},
+                 {"[10,1600,", "[ 101600,", "point 0 of curves has 13 values, expected one for each of 14 columns"},
                  {"\"points\"", "\"pounds\"", "has no list of points for curves"},
                  {"\"evals\"", "\"evil!\"", "has no list of points for evals"},
                  {"[10,1600,", "[10,\"1\",,", "not a record"},

@@ -36,8 +36,8 @@ void sample_fill(struct run_record *r, struct curve_point curve[2], struct eval_
     snprintf(r->run.started, sizeof r->run.started, "2024-01-01T00:%02d:%02dZ", i / 60 % 60, i % 60);
     snprintf(r->config, sizeof r->config, "lr=0.001\ntask=s5\n");
     snprintf(r->identity, sizeof r->identity, "identity of %d", i);
-    curve[0] = (struct curve_point){10, 1600, 0.5, SPLIT_VAL, 0.1, 0.9, NAN, 0.3, 0.7, 1e-3, 2.5, NAN, "eval"};
-    curve[1] = (struct curve_point){20, 3200, 1.0, SPLIT_TEST, 1e-17, 1, 1, 1, 1, 1e-3, INFINITY, 1e6, "stop"};
+    curve[0] = (struct curve_point){10, 1600, 0.5, SPLIT_VAL, 0.1, 0.9, NAN, 0.3, 0.7, 1e-3, 2.5, NAN, "eval", 0};
+    curve[1] = (struct curve_point){20, 3200, 1.0, SPLIT_TEST, 1e-17, 1, 1, 1, 1, 1e-3, INFINITY, 1e6, "stop", 64};
     evals[0] = (struct eval_point){20, SPLIT_TEST, 32, 2000, "length", 0.25, 0.5, 0.5, 0.125, 0.75};
     r->curve = curve;
     r->n_curve = 2;

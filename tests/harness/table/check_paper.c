@@ -354,7 +354,8 @@ static const char size_numbers[] =
     "P,1234.5678,Table 9,Grid,arrow,plstm2d:mode=PD@positions=learnt,acc_24,0.001\n"
     "P,1234.5678,Table 9,Grid,arrow,plstm2d:mode=PD@positions=learnt,acc_48,0.999\n"
     "P,1234.5678,Table 9,Bare,arrow,plstm2d:mode=PD,acc_24,0.125\n" /* asks for less: where positions are not learnt */
-    "P,1234.5678,Table 9,Bare,arrow,plstm2d:mode=PD,acc,0.25\n";
+    "P,1234.5678,Table 9,Bare,arrow,plstm2d:mode=PD,acc,0.25\n"
+    "P,1234.5678,Table 9,Bare,arrow,plstm2d:mode=PD,least,3\n";
 
 /* The cell at `at` of the line of CSV that begins so; NAN: it is empty. */
 static double csv_number(const char *text, const char *begin, int at) {
@@ -397,6 +398,16 @@ START_TEST(each_length_has_a_column_of_its_own) {
     expect("report --what lengths --format csv --where 'model=plstm2d positions=learnt' --out %s/r", 0);
     ck_assert_double_eq(csv_number(strstr(out, ",16,16,"), ",16,16,", 3), small);
     ck_assert_double_eq(csv_number(strstr(out, ",64,64,"), ",64,64,", 3), large);
+    /* the first row above a bound, in the column of the longest sequences alone */
+    for (int i = 0; i < 2; i++) {
+        char text[sizeof two_sizes + 20], line[160];
+        snprintf(text, sizeof text, "%sleast=%s\n", two_sizes, i ? ".999" : ".001");
+        write_text("own.plan", text);
+        expect(REPORT, 0);
+        snprintf(line, sizeof line, "at 48          3  %s", i ? "none " : "Grid ");
+        const char *table = strstr(out, "First row above"), *found = table ? strstr(table, line) : NULL;
+        ck_assert_msg(found && strstr(table, "at 24 ") > found, "no '%s' as the only row in\n%s", line, out);
+    }
 }
 END_TEST
 
@@ -413,6 +424,9 @@ START_TEST(lengths_that_are_none_are_refused) {
     begin_plan("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nlengths=8\nmeasure=speed\n");
     expect(REPORT, ST_USAGE);
     expect_text(err, "own: lengths=8, but speed is that of training", "report");
+    begin_plan("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nleast=90\n");
+    expect(REPORT, ST_USAGE);
+    expect_text(err, "own: least=90: expected an accuracy from 0 to below 1, such as .9", "report");
 }
 END_TEST
 
