@@ -93,7 +93,7 @@ FLAGS  = -std=gnu11 $(strip $(OPT)) $(HARDEN) -fPIC -fvisibility=hidden -ffp-con
          -fno-trapping-math -fopenmp \
          $(if $(f64),-DLRNN_DOUBLE) $(CFLAGS)
 # For the sources in OWN only, so that all others are the same objects with and without CUDA.
-cuda_defines := $(if $(cuda_mode),-DLRNN_CUDA) $(if $(filter host,$(cuda_mode)),-DLRNN_CUDA_HOST)
+cuda_defines := $(if $(cuda_mode),-DLRNN_WITH_CUDA) $(if $(filter host,$(cuda_mode)),-DLRNN_CUDA_HOST)
 COMPILE = $(CC) -I. $(CPPFLAGS) $(FLAGS) $(WARN) -MMD -MP
 LINK    = $(CC) $(FLAGS) $(HARDEN_LINK) $(LDFLAGS)
 LIBS   := $(if $(f64),-lopenblas,-ldnnl) -ljansson -lxxhash -lpng -lz -lm
@@ -113,8 +113,8 @@ NVCC_WARN = $(if $(filter 1,$(WERROR)),-Werror all-warnings -Xptxas -warn-spills
 NVCC_ARCH = $(foreach a,$(cuda_archs),-gencode arch=compute_$(a),code=sm_$(a)) \
             -gencode arch=compute_$(lastword $(cuda_archs)),code=compute_$(lastword $(cuda_archs))
 # -O1 is for the code on the CPU, which launches kernels; the kernels themselves are always optimised.
-COMPILE_NVCC = $(NVCC) -std=c++20 -O1 -fmad=false $(NVCC_ARCH) -I. -DLRNN_CUDA $(if $(f64),-DLRNN_DOUBLE) \
-               $(NVCC_WARN) $(NVCCFLAGS)
+COMPILE_NVCC = $(NVCC) -std=c++20 -O1 -fmad=false $(NVCC_ARCH) -I. -DLRNN_WITH_CUDA $(if $(f64),-DLRNN_DOUBLE) \
+               -Xcompiler -fPIC $(NVCC_WARN) $(NVCCFLAGS)
 COMPILE_CU = $(if $(filter host,$(cuda_mode)),$(CXX_HOST) -I. $(CXXFLAGS_HOST) $(WARN_CXX) -MMD -MP \
              -include tests/cuda/cuda_host.h -x c++,$(COMPILE_NVCC) -MMD -MP -MF $(@:.o=.d))
 ifeq ($(cuda_mode),cuda)
@@ -147,12 +147,13 @@ about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted
 SRC   := $(call rooms,core kernels library models tasks harness,c)
 TESTS := $(filter-out tests/shapes/% tests/twins/% tests/torture/% tests/big/% tests/faults/faults.c \
            tests/golden/write.c, $(call rooms,tests,c))
-CU    := $(if $(cuda_mode),$(call rooms,core kernels,cu))
+CU    := $(if $(cuda_mode),$(call rooms,core kernels library,cu))
 FUZZ  := $(patsubst tests/fuzz/%.c,%,$(filter-out %/check_fuzz.c,$(wildcard tests/fuzz/*.c)))
 HOST_CC := $(if $(filter host,$(cuda_mode)),$(wildcard tests/cuda/*.cc tests/cuda/host/*.cc))
 HOST_TESTS := $(filter tests/cuda/host/check_%,$(HOST_CC))
 # The sources that differ by CUDA mode: they use cuda_defines, a list of CUDA's suites or the flags of the build.
-own_src := core/place.c kernels/registry.c harness/store/version.c tests/main.c $(wildcard tests/cuda/*.c)
+own_src := core/place.c core/place_stream.c kernels/registry.c library/device.c harness/store/version.c \
+           tests/main.c $(wildcard tests/cuda/*.c)
 to_objs = $(patsubst %.c,$(OBJ)/%.o,$(filter-out $(own_src),$(1))) $(patsubst %.c,$(OWN)/%.o,$(filter $(own_src),$(1)))
 main  := $(OBJ)/harness/main.o
 objs  := $(call to_objs,$(SRC)) $(CU:%.cu=$(OWN)/%.cu.o) \
@@ -217,17 +218,19 @@ $(LRNN): $(OWN)/lrnn FORCE
 $(CHECK) $(SHAPES) $(TWINS) $(TORTURE) $(BIG): $(BUILD)/%$(f64): $(OWN)/% FORCE
 	$(last_made)
 
-# The scans as a library (include/lrnn.h). It computes on the CPU, so that it is the same in every CUDA mode.
+# The scans as a library (include/lrnn.h), for the CPU alone unless the command says CUDA=1 or CUDA=host.
 LIBRARY := $(if $(filter build,$(BUILD)),.,$(BUILD))/liblrnn$(f64).so
 library:
-	@$(MAKE) --no-print-directory CUDA=0 $(LIBRARY)
+	@$(MAKE) --no-print-directory CUDA=$(if $(filter command,$(origin CUDA)),$(CUDA),0) $(LIBRARY)
 
 soname := liblrnn$(f64).so.$(firstword $(subst ., ,$(VERSION)))
-$(LIBRARY): $(OWN)/liblrnn.a $(call to_objs,$(wildcard library/*.c)) library/liblrnn.map $(OWN)/link.stamp
-	@echo "  LINK $@"
+$(OWN)/liblrnn.so: $(OWN)/liblrnn.a $(call to_objs,$(wildcard library/*.c)) library/liblrnn.map $(OWN)/link.stamp
+	@echo "  LINK $(LIBRARY) (CUDA: $(cuda_says))"
 	@$(LINK) -shared -Wl,-soname,$(soname) -Wl,--version-script=library/liblrnn.map -Wl,--no-undefined -o $@ \
 	  $(filter %.o,$^) $< -Wl,--as-needed $(LIBS)
-$(OWN)/liblrnn.a: $(call to_objs,$(call rooms,core kernels,c))
+$(LIBRARY): $(OWN)/liblrnn.so FORCE
+	$(last_made)
+$(OWN)/liblrnn.a: $(call to_objs,$(call rooms,core kernels,c)) $(filter-out $(call to_objs,$(SRC)),$(objs))
 	@rm -f $@
 	@ar rcs $@ $^
 
@@ -430,7 +433,7 @@ test-cuda: cuda-suites
 cuda-suites: $(CHECK) $(LRNN)
 	@LRNN=$(LRNN) $(CHECK) $(CUDA_SUITES)
 # cuda_short is a part of cuda, for compute-sanitizer, which takes too long for the whole.
-CUDA_SUITES := cuda cuda_ways cuda_order cuda_run cuda_values cuda_population \
+CUDA_SUITES := cuda cuda_ways cuda_order cuda_run cuda_values cuda_library cuda_population \
                $(if $(HOST_TESTS),cuda_measure cuda_refused $(call suite_names,$(HOST_TESTS)),cuda_short)
 
 # Runs `lrnn sweep --slurm` under a Slurm of one node that the test starts. Needs root, slurm-wlm and munge, and some

@@ -26,7 +26,7 @@ enum status place_parse(const char *name, enum device *device, int *index, struc
 /* Returns the number of CUDA devices of this machine. 0: there is no driver, or the build has no CUDA; *why says
  * which. */
 static int place_cuda_devices(const char **why) {
-#ifdef LRNN_CUDA
+#ifdef LRNN_WITH_CUDA
     return cuda_place_ops.devices(why);
 #else
     *why = "not built";
@@ -38,7 +38,7 @@ enum status place_open(struct place *p, const char *name, struct error *e) {
     *p = (struct place){0};
     TRY(place_parse(name, &p->device, &p->index, e));
     if (p->device == DEVICE_CPU) return ST_OK;
-#ifdef LRNN_CUDA
+#ifdef LRNN_WITH_CUDA
     p->ops = &cuda_place_ops;
     enum status status = p->ops->open(p, e);
     if (status != ST_OK) *p = (struct place){0};

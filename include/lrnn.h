@@ -21,6 +21,11 @@
  * products of scan_lstm and grid_scan allocate, inside oneDNN or OpenBLAS. Any number of threads may call at once.
  * Results are the same bits at any number of threads.
  *
+ * On LRNN_CUDA all arrays, the workspace and `kept` are in memory of the device, offsets in the host's. A call queues
+ * its work on the stream and returns; a failure of that work is told by a later call of CUDA. The first call with a
+ * stream waits for it and takes 32 MB of device memory, so it belongs before the capture of a graph. A library that was
+ * built without CUDA returns LRNN_UNSUPPORTED.
+ *
  * liblrnn.so works in float and takes LRNN_F32 and LRNN_BF16; liblrnn-f64.so has the same functions in double and takes
  * LRNN_F64. */
 #ifndef LRNN_INCLUDE_LRNN_H
@@ -44,7 +49,8 @@ typedef enum lrnn_status {
     LRNN_OK = 0,
     LRNN_BAD_ARGUMENT = 1, /* an invalid size, stride, pointer or dtype, or arrays that overlap */
     LRNN_UNSUPPORTED = 2,  /* valid, but not in this library: a dtype, a device, a size without a kernel */
-    LRNN_NO_WORKSPACE = 3  /* the workspace is missing, too small or not aligned to 64 bytes */
+    LRNN_NO_WORKSPACE = 3, /* the workspace is missing, too small or not aligned to 64 bytes */
+    LRNN_DEVICE_FAILED = 4 /* a call of CUDA failed: the device, its driver or its memory */
 } lrnn_status;
 
 typedef enum lrnn_dtype { LRNN_F32 = 0, LRNN_BF16 = 1, LRNN_F64 = 2 } lrnn_dtype;
@@ -81,7 +87,8 @@ typedef struct lrnn_call {
     int64_t batch, length; /* B, T */
     /* NULL, or batch + 1 non-decreasing numbers in host memory, from 0: sequences of unequal length, one after another.
      * Sequence b has the tokens offsets[b] to offsets[b + 1] - 1 of arrays (T,W), where T = length = offsets[batch].
-     * The first stride of such an array, for the batch, is not read. Not for grid_scan and tree_solve. */
+     * The first stride of such an array, for the batch, is not read. Not for grid_scan, dag_scan and tree_solve.
+     */
     const int64_t *offsets;
     void *kept; /* aligned to 64 bytes: written by the forward pass, read by the backward pass of the same
                            descriptor; NULL: backward computes the values again */
@@ -239,6 +246,26 @@ typedef struct lrnn_grid_scan {
     lrnn_array y;
 } lrnn_grid_scan;
 LRNN_OP(grid_scan);
+
+/* pLSTM on a directed acyclic graph of T nodes, another one in each sequence; states C_e on its edges:
+ *     C_e = sum over pairs (e',e) of T_{e'e} C_{e'} + S_e k_t v_t^T, t the tail of e
+ *     y_n = scale (sum over edges e into n of M_e C_e^T q_n + D_n (q_n . k_n) v_n)
+ * links (B, 2*edges + 3*pairs), dense, in the memory of the arrays: for each edge its tail and its head, tail < head,
+ * ascending by (tail, head); then for each pair of edges that follow each other their indices e' < e, and -1 if the
+ * form `tree` leaves the pair out, else 0. Rows that a graph lacks are -1. reversed: edges lead from head to tail,
+ * pairs from e to e'. q, k (B,T, H*dk), v, y (B,T, H*dv), direct D (B,T,H); source S, mark M (B,edges,H); transition T
+ * (B,pairs,H). */
+typedef struct lrnn_dag_scan {
+    lrnn_call call;
+    int64_t heads, key, value; /* H, dk, dv */
+    int64_t edges, pairs;      /* >= 1: the most that a graph has */
+    double scale;
+    int32_t reversed, tree;
+    const int32_t *links;
+    lrnn_array q, k, v, source, mark, transition, direct;
+    lrnn_array y;
+} lrnn_dag_scan;
+LRNN_OP(dag_scan);
 
 /* --- flows (SLiCE, arXiv 2505.17761): y_t = (I + A_t) y_{t-1}, y_{-1} = y0; A at t = 0 is not read -----------------*/
 

@@ -23,7 +23,7 @@ static const struct op *const ops[] = {
 static const struct kernel *const kernels[] = {
 #define OP(name)
 #define KERNEL(name) &kernel_##name,
-#ifdef LRNN_CUDA
+#ifdef LRNN_WITH_CUDA
 #define KERNEL_CUDA(name) &kernel_##name,
 #else
 #define KERNEL_CUDA(name)

@@ -11,9 +11,10 @@
 #include <xxhash.h>
 
 #include "core/graph_plan.h"
+#include "core/place_stream.h"
 #include "kernels/kernel.h"
 #include "kernels/lib/gemm.h"
-#include "library/copy.h"
+#include "library/device.h"
 
 #define WORKSPACE_ALIGN 64
 #define MAX_DESCRIPTOR  2048 /* bytes; twice the largest descriptor of this version */
@@ -31,99 +32,6 @@ static lrnn_status refuse(lrnn_status status, const char *format, ...) {
     vsnprintf(last_error, sizeof last_error, format, args);
     va_end(args);
     return status;
-}
-
-/* --- recording ---------------------------------------------------------------------------------------------------- */
-
-int64_t library_size(struct recorder *r, const char *name, int64_t value, int64_t most) {
-    if (value >= 1 && value <= most) return value;
-    graph_fail(r->graph, ST_USAGE, "%s=%" PRId64 ", expected 1 to %" PRId64, name, value, most);
-    return 1;
-}
-
-int library_choice(struct recorder *r, const char *name, int32_t value, int count) {
-    if (value >= 0 && value < count) return value;
-    graph_fail(r->graph, ST_USAGE, "%s=%d, expected 0 to %d", name, (int)value, count - 1);
-    return 0;
-}
-
-void library_length(struct recorder *r, int64_t length, const char *what) {
-    if (r->call->length != length && r->call->batch > 0)
-        graph_fail(r->graph, ST_USAGE, "length=%" PRId64 ", expected %s, %" PRId64, r->call->length, what, length);
-    r->T = length;
-}
-
-static struct operand *add(struct recorder *r, const char *name, const lrnn_array *a, enum array_role role,
-                           enum array_axes axes, struct tensor *t) {
-    struct operand *o = &r->operands[r->n++];
-    *o = (struct operand){.name = name, .array = a, .role = role, .axes = axes, .tensor = t};
-    return o;
-}
-
-static struct tensor *add_input(struct recorder *r, const char *name, const lrnn_array *a, enum array_axes axes,
-                                int rank, const int64_t *dims) {
-    bool wanted = r->pass == LRNN_BACKWARD && a->grad;
-    return add(r, name, a, ARRAY_IN, axes, graph_input(r->graph, name, rank, dims, wanted))->tensor;
-}
-
-struct tensor *library_tokens(struct recorder *r, const char *name, const lrnn_array *a, int64_t width) {
-    return add_input(r, name, a, AXES_TOKENS, 3, (int64_t[]){r->B, r->lead + r->T + r->tail, width});
-}
-
-struct tensor *library_optional(struct recorder *r, const char *name, const lrnn_array *a, int64_t width) {
-    if (a->data) return library_tokens(r, name, a, width);
-    if (a->grad) graph_fail(r->graph, ST_USAGE, "%s.grad is wanted of an array that is absent", name);
-    add(r, name, a, ARRAY_IN, AXES_TOKENS, NULL);
-    return NULL;
-}
-
-struct tensor *library_sequences(struct recorder *r, const char *name, const lrnn_array *a, int64_t width) {
-    return add_input(r, name, a, AXES_SEQUENCES, 2, (int64_t[]){r->B, width});
-}
-
-struct tensor *library_shared(struct recorder *r, const char *name, const lrnn_array *a, int rank,
-                              const int64_t *dims) {
-    return add_input(r, name, a, AXES_SHARED, rank, dims);
-}
-
-void library_output(struct recorder *r, const char *name, const lrnn_array *a, struct tensor *t) {
-    add(r, name, a, ARRAY_OUT, AXES_TOKENS, t);
-}
-
-static void add_state(struct recorder *r, const char *name, const lrnn_array *a, enum array_role role, int64_t width) {
-    add(r, name, a, role, AXES_SEQUENCES, graph_input(r->graph, name, 2, (int64_t[]){r->B, width}, false));
-}
-
-void library_first_state(struct recorder *r, const char *name, const lrnn_array *a, int64_t width, int64_t lead,
-                         struct state_map map) {
-    if (a->grad && !a->data && r->pass == LRNN_BACKWARD)
-        graph_fail(r->graph, ST_USAGE, "%s.grad is wanted of a state that is absent; give %s.data", name, name);
-    if (!a->data) return;
-    add_state(r, name, a, ARRAY_FIRST_STATE, width);
-    r->lead = lead;
-    r->first = map;
-}
-
-void library_last_state(struct recorder *r, const char *name, const lrnn_array *a, int64_t width, int64_t tail,
-                        struct state_map map) {
-    /* With kept values a backward pass must have the lead and tail tokens of its forward pass. */
-    bool wanted = r->pass == LRNN_FORWARD ? a->data != NULL : a->grad || (r->kept && a->data);
-    if (!wanted) return;
-    add_state(r, name, a, ARRAY_LAST_STATE, width);
-    r->tail = tail;
-    r->last = map;
-}
-
-void library_lead(struct recorder *r, struct lead_pattern pattern) {
-    r->operands[r->n - 1].lead = pattern;
-}
-
-void library_tail(struct recorder *r, struct lead_pattern pattern) {
-    r->operands[r->n - 1].tail = pattern;
-}
-
-void library_shows_state(struct recorder *r) {
-    r->operands[r->n - 1].shows_state = true;
 }
 
 /* --- the arrays of the caller ------------------------------------------------------------------------------------- */
@@ -208,6 +116,7 @@ static lrnn_status place_use(const struct library_op *op, const struct recorder 
 struct job {
     _Alignas(16) char descriptor[MAX_DESCRIPTOR];
     struct recorder recorder;
+    struct cuda_device *device; /* NULL: the CPU */
     struct graph graph;
     _Alignas(ARENA_ALIGN) char host[16384]; /* the graph's memory: one call and its tensors */
     struct call *call;
@@ -254,12 +163,7 @@ static lrnn_status check_call(const struct library_op *op, const lrnn_call *d, l
                       : d->dtype == LRNN_BF16 ? "LRNN_BF16"
                                               : "LRNN_F32",
                       REAL_IS_DOUBLE ? "liblrnn.so" : "liblrnn-f64.so");
-    if (d->device == LRNN_CUDA)
-        return refuse(LRNN_UNSUPPORTED,
-                      "%s: the arrays are in CUDA memory, and this library computes on the CPU; copy "
-                      "them to the host",
-                      op->name);
-    if (d->device != LRNN_CPU)
+    if (d->device != LRNN_CPU && d->device != LRNN_CUDA)
         return refuse(LRNN_BAD_ARGUMENT, "%s: device=%d, expected LRNN_CPU or LRNN_CUDA", op->name, (int)d->device);
     if (d->threads < 0 || d->threads > 4096)
         return refuse(LRNN_BAD_ARGUMENT, "%s: threads=%d, expected 0 to 4096", op->name, (int)d->threads);
@@ -358,6 +262,16 @@ static lrnn_status list_uses(const struct library_op *op, struct job *j) {
     return LRNN_OK;
 }
 
+static lrnn_status find_device(const struct library_op *op, const lrnn_call *d, struct job *j) {
+    struct error e;
+    j->device = NULL;
+    if (d->device == LRNN_CPU) return LRNN_OK;
+    enum status status = device_of(d, &j->device, &e);
+    if (status == ST_OK) return LRNN_OK;
+    return refuse(status == ST_DEVICE ? LRNN_UNSUPPORTED : LRNN_DEVICE_FAILED,
+                  "%s: the arrays are in CUDA memory, and %s", op->name, e.text);
+}
+
 /* The library of matrix products is started by the first call. */
 static pthread_once_t products = PTHREAD_ONCE_INIT;
 
@@ -365,21 +279,26 @@ static pthread_once_t products = PTHREAD_ONCE_INIT;
 static lrnn_status prepare(const struct library_op *op, const lrnn_call *d, lrnn_pass pass, struct job *j) {
     lrnn_status status = take_descriptor(op, d, j);
     if (status == LRNN_OK) status = check_call(op, d, pass);
+    if (status == LRNN_OK) status = find_device(op, d, j);
     if (status != LRNN_OK) return status;
     pthread_once(&products, gemm_init);
     struct recorder *r = &j->recorder;
     *r = (struct recorder){.graph = &j->graph, .call = (const lrnn_call *)(const void *)j->descriptor, .pass = pass};
     r->kept = r->call->kept;
+    r->place = j->device ? &j->device->place : NULL;
     r->B = r->call->batch > 0 ? r->call->batch : 1; /* ops have no empty shapes: use one, drop its result */
     r->T = r->call->length;
     if (r->call->offsets) {
         r->T = 0;
-        for (int64_t b = 0; b < r->call->batch; b++)
-            if (library_length_of(r, b) > r->T) r->T = library_length_of(r, b);
+        for (int64_t b = 0; b < r->call->batch; b++) {
+            int64_t length = r->call->offsets[b + 1] - r->call->offsets[b];
+            if (length > r->T) r->T = length;
+        }
     }
     if (r->T == 0) r->T = 1;
     memset(j->host, 0, sizeof j->host);
-    j->graph = (struct graph){.options = {.kernels = kernel_list(), .training = true}, .calls_capacity = 1};
+    j->graph =
+        (struct graph){.options = {.kernels = kernel_list(), .training = true, .place = r->place}, .calls_capacity = 1};
     j->graph.host = (struct arena){.base = j->host, .size = sizeof j->host};
     j->graph.tensors_capacity = 2 * MAX_OPERANDS;
     j->graph.calls = arena_alloc(&j->graph.host, sizeof *j->graph.calls);
@@ -396,15 +315,18 @@ static lrnn_status prepare(const struct library_op *op, const lrnn_call *d, lrnn
     return list_uses(op, j);
 }
 
-/* Workspace, taken in the same order when it is measured (base NULL) and when it is used. */
+/* Workspace, taken in the same order when it is measured (base NULL) and when it is used. `clears`: the gaps between
+ * its arrays become zeros, so that equal values are equal bytes. */
 struct cursor {
     char *base;
     size_t used;
+    bool clears;
 };
 
 static void *take(struct cursor *c, size_t bytes) {
     size_t at = c->used;
     c->used += (bytes + WORKSPACE_ALIGN - 1) / WORKSPACE_ALIGN * WORKSPACE_ALIGN;
+    if (c->base && c->clears) memset(c->base + at + bytes, 0, c->used - at - bytes);
     return c->base ? c->base + at : NULL;
 }
 
@@ -424,6 +346,7 @@ static bool usable(const struct job *j, const struct use *u) {
     const struct operand *o = u->operand;
     int64_t dims[TENSOR_MAX_RANK], dense = 1;
     if (j->recorder.call->dtype == LRNN_BF16 || (j->copies && o->axes != AXES_SHARED)) return false;
+    if (j->device && (uintptr_t)u->side.base % WORKSPACE_ALIGN) return false; /* kernels there load several values */
     /* The last state's gradient is added to the output's gradient, which belongs to the caller and must not change. */
     if (u->gradient && o->role == ARRAY_OUT && o->shows_state && state_side(j, ARRAY_LAST_STATE, true).base)
         return false;
@@ -450,6 +373,7 @@ static void bind_all(struct job *j, struct cursor *c, struct cursor *kept) {
     bool backward = r->pass == LRNN_BACKWARD;
     struct call *call = j->call;
     int out = 0;
+    if (j->device && r->call->offsets) r->offsets = take(c, (size_t)(r->call->batch + 1) * sizeof *r->offsets);
     for (struct operand *o = r->operands; o < r->operands + r->n; o++) {
         struct tensor *t = o->tensor;
         if (!t || o->role == ARRAY_FIRST_STATE || o->role == ARRAY_LAST_STATE) continue;
@@ -499,18 +423,20 @@ static void compute(struct job *j) {
     struct recorder *r = &j->recorder;
     struct call *call = j->call;
     bool backward = r->pass == LRNN_BACKWARD;
-    struct exec x = {.training = true};
+    const struct copier *copier = j->device ? j->device->copier : &copier_cpu;
+    struct exec x = {.place = r->place, .training = true};
     const struct operand *end = r->operands + r->n;
     struct side first = state_side(j, ARRAY_FIRST_STATE, backward), last = state_side(j, ARRAY_LAST_STATE, backward);
     struct side first_values = state_side(j, ARRAY_FIRST_STATE, false);
+    if (r->offsets) copier->send_offsets(r);
     for (const struct operand *o = r->operands; o < end; o++) {
         if (!o->tensor || o->role == ARRAY_FIRST_STATE || o->role == ARRAY_LAST_STATE) continue;
         struct side values = side_of(use_of(j, o, false)), gradient = side_of(use_of(j, o, true));
         bool reads = o->role == ARRAY_IN || (backward && !j->recomputes && !keeps_outputs(j));
         if (o->tensor->data && reads && is_copy(j, o, false))
-            copy_values_in(r, o, &values, &first_values, o->tensor->data);
+            copier->values_in(r, o, &values, &first_values, o->tensor->data);
         if (o->role == ARRAY_OUT && o->tensor->grad && is_copy(j, o, true))
-            copy_gradient_in(r, o, &gradient, &last, o->tensor->grad);
+            copier->gradient_in(r, o, &gradient, &last, o->tensor->grad);
     }
     if (!backward || j->recomputes) call->kernel->forward(call, &x);
     if (backward) call->kernel->backward(call, &x);
@@ -518,11 +444,36 @@ static void compute(struct job *j) {
         if (!o->tensor || o->role == ARRAY_FIRST_STATE || o->role == ARRAY_LAST_STATE) continue;
         struct side to = side_of(use_of(j, o, backward));
         if (!backward && o->role == ARRAY_OUT && (is_copy(j, o, false) || o->shows_state))
-            copy_values_out(r, o, o->tensor->data, is_copy(j, o, false) ? &to : &(struct side){0}, &last);
+            copier->values_out(r, o, o->tensor->data, is_copy(j, o, false) ? &to : &(struct side){0}, &last);
         for (int i = 0; i < call->n_in && backward; i++)
             if (call->in[i] == o->tensor && call->din[i] && is_copy(j, o, true))
-                copy_gradient_out(r, o, call->din[i], &to, &first);
+                copier->gradient_out(r, o, call->din[i], &to, &first);
     }
+}
+
+/* Whether the call has no sequence, and so nothing to write: gradients of shared arrays are zero even then. */
+static bool is_idle(const struct job *j) {
+    bool shares = false;
+    for (int i = 0; i < j->recorder.n; i++) shares = shares || j->recorder.operands[i].axes == AXES_SHARED;
+    return j->recorder.call->batch == 0 && !shares;
+}
+
+static lrnn_status compute_here(struct job *j) {
+    int asked = j->recorder.call->threads, threads = omp_get_max_threads();
+    if (asked) omp_set_num_threads(asked);
+    compute(j);
+    if (asked) omp_set_num_threads(threads);
+    return LRNN_OK;
+}
+
+static lrnn_status compute_there(const struct library_op *op, struct job *j) {
+    struct error e;
+    pthread_mutex_lock(&j->device->busy);
+    int before = place_enter(&j->device->place);
+    compute(j);
+    enum status status = place_leave(&j->device->place, before, &e);
+    pthread_mutex_unlock(&j->device->busy);
+    return status == ST_OK ? LRNN_OK : refuse(LRNN_DEVICE_FAILED, "%s: %s", op->name, e.text);
 }
 
 /* Returns the head that a call with this descriptor writes. An op's own sizes are before its first array. */
@@ -560,6 +511,7 @@ static lrnn_status check_kept(const struct library_op *op, const struct job *j, 
     if (room > 0 && workspace < high && low < workspace + room)
         return refuse(LRNN_BAD_ARGUMENT, "%s: kept overlaps the workspace in memory", op->name);
     struct kept head = head_of(op, j, bytes);
+    if (j->device) return LRNN_OK; /* to compare heads would wait for the device */
     if (r->pass == LRNN_FORWARD)
         memcpy(call->kept, &head, sizeof head);
     else if (memcmp(call->kept, &head, sizeof head) != 0)
@@ -589,11 +541,9 @@ lrnn_status library_run(const struct library_op *op, const lrnn_call *d, lrnn_pa
                           j.uses[i].operand->name);
     status = check_kept(op, &j, kept.used, measured.used);
     if (status != LRNN_OK) return status;
-    kept = (struct cursor){.base = call->kept, .used = sizeof(struct kept)};
+    kept =
+        (struct cursor){.base = call->kept, .used = sizeof(struct kept), .clears = pass == LRNN_FORWARD && !j.device};
     bind_all(&j, &c, &kept);
-    int threads = omp_get_max_threads();
-    if (call->threads) omp_set_num_threads(call->threads);
-    compute(&j);
-    if (call->threads) omp_set_num_threads(threads);
-    return LRNN_OK;
+    if (is_idle(&j)) return LRNN_OK;
+    return j.device ? compute_there(op, &j) : compute_here(&j);
 }

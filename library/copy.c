@@ -44,7 +44,7 @@ static enum lrnn_dtype dtype_of(const struct recorder *r) {
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
-int64_t library_length_of(const struct recorder *r, int64_t b) {
+static int64_t length_of(const struct recorder *r, int64_t b) {
     if (b >= r->call->batch) return 0;
     return r->call->offsets ? r->call->offsets[b + 1] - r->call->offsets[b] : r->call->length;
 }
@@ -67,33 +67,48 @@ static void pattern_row(const struct lead_pattern *p, int64_t W, int64_t t, real
     for (int64_t e = 0; e < W && p->count; e++) row[e] = e % period / p->inner % p->count == which ? p->on : p->off;
 }
 
-static int64_t row_count(const struct operand *o) {
-    return o->tensor->rank == 1 ? 1 : tensor_rows(o->tensor);
+/* The rows of an array without tokens: shared arrays of rank 1 or 2, (B,W), and (B,rows,W), where the tensor may have
+ * more sequences than the caller. */
+struct rows {
+    int64_t all, callers, inner; /* inner: rows of a sequence */
+    int64_t outer_stride, stride, across;
+};
+
+static struct rows rows_of(const struct recorder *r, const struct operand *o, const struct side *s) {
+    const struct tensor *t = o->tensor;
+    struct rows rows = {.all = t->rank == 1 ? 1 : tensor_rows(t), .inner = t->rank == 3 ? t->dims[1] : 1};
+    rows.callers = o->axes == AXES_SEQUENCES ? r->call->batch * rows.inner : rows.all;
+    rows.outer_stride = s->strides[0];
+    rows.stride = s->strides[1];
+    rows.across = s->strides[t->rank - 1];
+    return rows;
 }
 
-/* Copies arrays without tokens: (B,W), which may have fewer sequences than the tensor, and shared arrays of rank 1 or
- * 2. */
+static int64_t row_at(const struct rows *rows, int64_t i) {
+    return i / rows->inner * rows->outer_stride + i % rows->inner * rows->stride;
+}
+
 static void rows_in(const struct recorder *r, const struct operand *o, const struct side *from, real *dense) {
-    int64_t W = tensor_cols(o->tensor), rows = row_count(o),
-            real_rows = o->axes == AXES_SEQUENCES ? r->call->batch : rows;
-    int64_t across = from->strides[o->tensor->rank - 1], down = o->tensor->rank == 1 ? 0 : from->strides[0];
-    for (int64_t i = 0; i < rows; i++)
-        if (i < real_rows)
-            fetch(dtype_of(r), from->base, i * down, across, W, dense + i * W);
+    struct rows rows = rows_of(r, o, from);
+    int64_t W = tensor_cols(o->tensor);
+    for (int64_t i = 0; i < rows.all; i++)
+        if (i < rows.callers)
+            fetch(dtype_of(r), from->base, row_at(&rows, i), rows.across, W, dense + i * W);
         else
             memset(dense + i * W, 0, (size_t)W * sizeof *dense);
 }
 
 static void rows_out(const struct recorder *r, const struct operand *o, const real *dense, const struct side *to) {
-    int64_t W = tensor_cols(o->tensor), rows = o->axes == AXES_SEQUENCES ? r->call->batch : row_count(o);
-    int64_t across = to->strides[o->tensor->rank - 1], down = o->tensor->rank == 1 ? 0 : to->strides[0];
-    for (int64_t i = 0; i < rows; i++) store(dtype_of(r), to->base, i * down, across, W, dense + i * W);
+    struct rows rows = rows_of(r, o, to);
+    int64_t W = tensor_cols(o->tensor);
+    for (int64_t i = 0; i < rows.callers; i++)
+        store(dtype_of(r), to->base, row_at(&rows, i), rows.across, W, dense + i * W);
 }
 
 /* --- operands ----------------------------------------------------------------------------------------------------- */
 
-void copy_values_in(const struct recorder *r, const struct operand *o, const struct side *from,
-                    const struct side *state, real *dense) {
+static void values_in(const struct recorder *r, const struct operand *o, const struct side *from,
+                      const struct side *state, real *dense) {
     if (o->axes != AXES_TOKENS) {
         rows_in(r, o, from, dense);
         return;
@@ -103,7 +118,7 @@ void copy_values_in(const struct recorder *r, const struct operand *o, const str
     for (int64_t b = 0; b < r->B; b++)
         for (int64_t t = 0; t < tokens; t++) {
             real *row = dense + (b * tokens + t) * W;
-            int64_t length = library_length_of(r, b), token = t - r->lead;
+            int64_t length = length_of(r, b), token = t - r->lead;
             if (token >= 0 && token < length) {
                 fetch(dtype_of(r), from->base, token_at(r, from, b, token), from->strides[2], W, row);
                 continue;
@@ -120,12 +135,12 @@ void copy_values_in(const struct recorder *r, const struct operand *o, const str
         }
 }
 
-void copy_gradient_in(const struct recorder *r, const struct operand *o, const struct side *from,
-                      const struct side *state, real *dense) {
+static void gradient_in(const struct recorder *r, const struct operand *o, const struct side *from,
+                        const struct side *state, real *dense) {
     int64_t W = tensor_cols(o->tensor), tokens = o->tensor->dims[1];
 #pragma omp parallel for if (r->B * tokens * W >= 32768)
     for (int64_t b = 0; b < r->B; b++) {
-        int64_t length = library_length_of(r, b), last = r->lead + length - (r->tail ? 0 : 1);
+        int64_t length = length_of(r, b), last = r->lead + length - (r->tail ? 0 : 1);
         real *rows = dense + b * tokens * W;
         for (int64_t t = 0; t < tokens; t++) {
             int64_t token = t - r->lead;
@@ -145,12 +160,12 @@ void copy_gradient_in(const struct recorder *r, const struct operand *o, const s
     }
 }
 
-void copy_values_out(const struct recorder *r, const struct operand *o, const real *dense, const struct side *to,
-                     const struct side *state) {
+static void values_out(const struct recorder *r, const struct operand *o, const real *dense, const struct side *to,
+                       const struct side *state) {
     int64_t W = tensor_cols(o->tensor), tokens = o->tensor->dims[1];
 #pragma omp parallel for if (r->B * tokens * W >= 32768)
     for (int64_t b = 0; b < r->call->batch; b++) {
-        int64_t length = library_length_of(r, b), last = r->lead + length - (r->tail ? 0 : 1);
+        int64_t length = length_of(r, b), last = r->lead + length - (r->tail ? 0 : 1);
         const real *rows = dense + b * tokens * W;
         for (int64_t token = 0; token < length && to->base; token++)
             store(dtype_of(r), to->base, token_at(r, to, b, token), to->strides[2], W, rows + (r->lead + token) * W);
@@ -164,8 +179,8 @@ void copy_values_out(const struct recorder *r, const struct operand *o, const re
     }
 }
 
-void copy_gradient_out(const struct recorder *r, const struct operand *o, const real *dense, const struct side *to,
-                       const struct side *state) {
+static void gradient_out(const struct recorder *r, const struct operand *o, const real *dense, const struct side *to,
+                         const struct side *state) {
     if (o->axes != AXES_TOKENS) {
         rows_out(r, o, dense, to);
         return;
@@ -174,10 +189,17 @@ void copy_gradient_out(const struct recorder *r, const struct operand *o, const 
 #pragma omp parallel for if (r->B * tokens * W >= 32768)
     for (int64_t b = 0; b < r->call->batch; b++) {
         const real *rows = dense + b * tokens * W;
-        for (int64_t token = 0, length = library_length_of(r, b); token < length && to->base; token++)
+        for (int64_t token = 0, length = length_of(r, b); token < length && to->base; token++)
             store(dtype_of(r), to->base, token_at(r, to, b, token), to->strides[2], W, rows + (r->lead + token) * W);
         if (!state->base || !o->shows_state) continue;
         for (int64_t t = 0; t < r->lead; t++) FOR_STATE_PARTS(r->first, state, b, W, t, r->lead, column, at)
         store(dtype_of(r), state->base, at, state->strides[1], r->first.I, rows + t * W + column);
     }
 }
+
+const struct copier copier_cpu = {
+    .values_in = values_in,
+    .gradient_in = gradient_in,
+    .values_out = values_out,
+    .gradient_out = gradient_out,
+};

@@ -16,7 +16,7 @@
 #include "include/lrnn.h"
 
 enum array_role { ARRAY_IN, ARRAY_OUT, ARRAY_FIRST_STATE, ARRAY_LAST_STATE };
-enum array_axes { AXES_TOKENS, AXES_SEQUENCES, AXES_SHARED }; /* (B,T,W), (B,W), any without B and T */
+enum array_axes { AXES_TOKENS, AXES_SEQUENCES, AXES_SHARED }; /* (B,T,W); (B,W) or (B,rows,W); without B and T */
 
 /* Values of lead or tail tokens: element e of token t is `on` where e % period / inner % count is `which`, and `off`
  * elsewhere. period 0: e itself. each > 0: `which` is t / each % count. */
@@ -48,6 +48,8 @@ struct operand {
 struct recorder {
     struct graph *graph;
     const lrnn_call *call;
+    const struct place *place; /* NULL: the CPU */
+    int64_t *offsets;          /* on a device: the call's offsets in its memory, or NULL */
     enum lrnn_pass pass;
     int64_t B, T;       /* sequences, and the length of the longest */
     int64_t lead, tail; /* tokens before and after each sequence */
@@ -69,11 +71,16 @@ int library_choice(struct recorder *r, const char *name, int32_t value, int coun
 /* Fails unless the length of the call is `length`, which `what` names. */
 void library_length(struct recorder *r, int64_t length, const char *what);
 
-/* Inputs: (B,T,width), (B,width), and arrays that all sequences share. NULL where `optional` and absent. */
+/* Inputs: (B,T,width), (B,width), (B,rows,width), and arrays that all sequences share. NULL where `optional` and
+ * absent. */
 struct tensor *library_tokens(struct recorder *r, const char *name, const lrnn_array *a, int64_t width);
 struct tensor *library_optional(struct recorder *r, const char *name, const lrnn_array *a, int64_t width);
 struct tensor *library_sequences(struct recorder *r, const char *name, const lrnn_array *a, int64_t width);
+struct tensor *library_rows(struct recorder *r, const char *name, const lrnn_array *a, int64_t rows, int64_t width);
 struct tensor *library_shared(struct recorder *r, const char *name, const lrnn_array *a, int rank, const int64_t *dims);
+
+/* Whole numbers (B,width), dense, in the arrays' memory. */
+struct tensor *library_numbers(struct recorder *r, const char *name, const int32_t *numbers, int64_t width);
 
 void library_output(struct recorder *r, const char *name, const lrnn_array *a, struct tensor *t);
 

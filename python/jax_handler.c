@@ -3,7 +3,7 @@
  *
  * A call has these attributes: op, the op's name; pass, 0 forward and 1 backward; descriptor, the bytes of the op's
  * descriptor (include/lrnn.h) without addresses; at, for each buffer, operands first, the place in the descriptor where
- * its address belongs. */
+ * its address belongs. Offsets may be int32, because JAX has no int64 unless it is asked for. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +60,14 @@ static XLA_FFI_Error *run(const XLA_FFI_CallFrame *f, void *library, const XLA_F
     return status == LRNN_OK ? NULL : refuse(f, last_error());
 }
 
+/* The numbers of a buffer of int32 or int64 as int64; NULL: no memory. The caller frees them. */
+static int64_t *offsets_of(const XLA_FFI_Buffer *b) {
+    int64_t n = b->rank == 1 ? b->dims[0] : 0, *offsets = malloc((size_t)(n + 1) * sizeof *offsets);
+    for (int64_t i = 0; i < n && offsets; i++)
+        offsets[i] = b->dtype == XLA_FFI_DataType_S32 ? ((const int32_t *)b->data)[i] : ((const int64_t *)b->data)[i];
+    return offsets;
+}
+
 EXPORT XLA_FFI_Error *lrnn_jax(XLA_FFI_CallFrame *f);
 XLA_FFI_Error *lrnn_jax(XLA_FFI_CallFrame *f) {
     const XLA_FFI_Extension_Base *asked = f->extension_start;
@@ -77,13 +85,21 @@ XLA_FFI_Error *lrnn_jax(XLA_FFI_CallFrame *f) {
     if (!op || !pass || !bytes || !at || bytes->size > sizeof descriptor || (int64_t)at->size != buffers)
         return refuse(f, "lrnn: the attributes of the call are not those of lrnn.jax");
     memcpy(descriptor, bytes->data, bytes->size);
+    int64_t *offsets = NULL;
     for (int64_t i = 0; i < buffers; i++) {
         const XLA_FFI_Buffer *b = i < f->args.size ? f->args.args[i] : f->rets.rets[i - f->args.size];
         int64_t place = ((const int64_t *)at->data)[i];
-        if (place < 0 || (size_t)place + sizeof b->data > bytes->size) return refuse(f, "lrnn: no such place");
-        memcpy(descriptor + place, &b->data, sizeof b->data);
+        if (place < 0 || (size_t)place + sizeof b->data > bytes->size) {
+            free(offsets);
+            return refuse(f, "lrnn: no such place");
+        }
+        const void *address = b->data;
+        if (place == offsetof(lrnn_call, offsets) && !offsets) address = offsets = offsets_of(b);
+        memcpy(descriptor + place, &address, sizeof address);
     }
     void *library = libraries[((lrnn_call *)(void *)descriptor)->dtype == LRNN_F64];
-    if (!library) return refuse(f, "lrnn: the library of this precision is not loaded");
-    return run(f, library, op, *(const int32_t *)pass->value != 0, descriptor);
+    XLA_FFI_Error *error = !library ? refuse(f, "lrnn: the library of this precision is not loaded")
+                                    : run(f, library, op, *(const int32_t *)pass->value != 0, descriptor);
+    free(offsets);
+    return error;
 }

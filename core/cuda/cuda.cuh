@@ -20,6 +20,7 @@
 /* A stream, and memory that its launches use in turn. */
 struct cuda_queue {
     cudaStream_t stream;
+    bool borrowed; /* the stream is the caller's (core/place_stream.h) */
     /* CUDA_COUNTERS counters in device memory. All are 0 while no kernel runs. The thread blocks of a launch count
      * themselves there (last_block of kernels/lib/cuda.cuh). */
     unsigned *counters;

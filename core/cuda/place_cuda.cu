@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "core/cuda/cuda.cuh"
+#include "core/place_stream.h"
 
 #define OLDEST_DEVICE 75 /* compute capability x 10 that the program is compiled for */
 #define FILL_THREADS  256
@@ -86,9 +87,10 @@ static int devices(const char **why) {
     return 0;
 }
 
+/* A caller's stream has no second queue: the context then has no branches. */
 static bool open_queues(struct cuda_context *cuda) {
     device_alone lock;
-    return cuda_queue_open(cuda, &cuda->now) && cuda_queue_open(cuda, &cuda->beside);
+    return cuda_queue_open(cuda, &cuda->now) && (cuda->now.borrowed || cuda_queue_open(cuda, &cuda->beside));
 }
 
 static void close_context(struct cuda_context *cuda) {
@@ -137,9 +139,53 @@ static __global__ void copy_kernel(char *to, const char *from, size_t vectors, s
         for (size_t i = vectors * sizeof(float4) + threadIdx.x; i < bytes; i += blockDim.x) to[i] = from[i];
 }
 
+/* Fills in the place's context. `shared`: other parts of the process use the device, and `stream` is theirs. */
+static enum status open_context(struct place *p, bool shared, cudaStream_t stream, struct error *e) {
+    cudaFuncAttributes attributes;
+    cudaDeviceProp properties;
+    struct cuda_context *cuda = new (std::nothrow) cuda_context();
+    if (!cuda) return fail(e, ST_MEMORY, "no memory for a device context");
+    cuda->index = p->index;
+    cuda->now.borrowed = shared;
+    cuda->now.stream = stream;
+    /* A thread that waits for a stream sleeps. By default it would spin, and each thread of a population would occupy a
+     * core. */
+    bool good =
+        (shared ||
+         CUDA_TRY(cuda, cudaInitDevice(p->index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid))) &&
+        CUDA_TRY(cuda, cudaSetDevice(p->index)) && CUDA_TRY(cuda, cudaGetDeviceProperties(&properties, p->index));
+    if (good && properties.major * 10 + properties.minor < OLDEST_DEVICE) {
+        close_context(cuda);
+        return fail(e, ST_DEVICE, "cuda:%d is a %s of compute capability %d.%d; the kernels need %d.%d or newer",
+                    p->index, properties.name, properties.major, properties.minor, OLDEST_DEVICE / 10,
+                    OLDEST_DEVICE % 10);
+    }
+    int memory = 0;
+    const char *sync = getenv("LRNN_CUDA_SYNC");
+    cuda->careful = sync && *sync && *sync != '0';
+    cuda->walks = cuda->careful || is_off("LRNN_CUDA_GRAPH");
+    good = good && CUDA_TRY(cuda, cudaFuncGetAttributes(&attributes, fill_kernel)) && /* compiled for this device? */
+           CUDA_TRY(cuda, cudaDeviceGetAttribute(&memory, cudaDevAttrMaxSharedMemoryPerBlockOptin, p->index)) &&
+           open_queues(cuda);
+    p->cuda = cuda;
+    if (good) {
+        int device = properties.major * 10 + properties.minor;
+        cuda->capability = attributes.ptxVersion < device ? attributes.ptxVersion : device;
+        /* The caller may capture its stream: then neither, as graphs of older drivers do not support them. */
+        cuda->overlaps =
+            !shared && cuda->capability >= CUDA_OVERLAP_CAPABILITY && !cuda->careful && !is_off("LRNN_CUDA_OVERLAP");
+        cuda->branches = !shared && !cuda->overlaps && !cuda->careful && !is_off("LRNN_CUDA_BRANCHES");
+        cuda->cores = properties.multiProcessorCount;
+        cuda->shared = (size_t)memory;
+        return ST_OK;
+    }
+    enum status status = fail(e, failure_kind(cuda), "cuda:%d cannot be used: %s", p->index, cuda->failure);
+    close_context(cuda);
+    return status;
+}
+
 static enum status open_place(struct place *p, struct error *e) {
     const char *why = "";
-    cudaFuncAttributes attributes;
     forget_overrides();
     int count = devices(&why);
     if (count == 0)
@@ -147,41 +193,36 @@ static enum status open_place(struct place *p, struct error *e) {
     if (p->index >= count)
         return fail(e, ST_DEVICE, "--device cuda:%d: this machine has %d CUDA device%s, cuda:0 to cuda:%d", p->index,
                     count, count == 1 ? "" : "s", count - 1);
-    cudaDeviceProp properties;
-    struct cuda_context *cuda = new (std::nothrow) cuda_context();
-    if (!cuda) return fail(e, ST_MEMORY, "no memory for a device context");
-    cuda->index = p->index;
-    /* A thread that waits for a stream sleeps. By default it would spin, and each thread of a population would occupy a
-     * core. */
-    bool good = CUDA_TRY(cuda, cudaInitDevice(p->index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid)) &&
-                CUDA_TRY(cuda, cudaSetDevice(p->index)) &&
-                CUDA_TRY(cuda, cudaGetDeviceProperties(&properties, p->index));
-    if (good && properties.major * 10 + properties.minor < OLDEST_DEVICE) {
-        close_context(cuda);
-        return fail(e, ST_DEVICE, "cuda:%d is a %s of compute capability %d.%d; the kernels need %d.%d or newer",
-                    p->index, properties.name, properties.major, properties.minor, OLDEST_DEVICE / 10,
-                    OLDEST_DEVICE % 10);
-    }
-    int shared = 0;
-    const char *sync = getenv("LRNN_CUDA_SYNC");
-    cuda->careful = sync && *sync && *sync != '0';
-    cuda->walks = cuda->careful || is_off("LRNN_CUDA_GRAPH");
-    good = good && CUDA_TRY(cuda, cudaFuncGetAttributes(&attributes, fill_kernel)) && /* compiled for this device? */
-           CUDA_TRY(cuda, cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, p->index)) &&
-           open_queues(cuda);
-    p->cuda = cuda;
-    if (good) {
-        int device = properties.major * 10 + properties.minor;
-        cuda->capability = attributes.ptxVersion < device ? attributes.ptxVersion : device;
-        cuda->overlaps = cuda->capability >= CUDA_OVERLAP_CAPABILITY && !cuda->careful && !is_off("LRNN_CUDA_OVERLAP");
-        cuda->branches = !cuda->overlaps && !cuda->careful && !is_off("LRNN_CUDA_BRANCHES");
-        cuda->cores = properties.multiProcessorCount;
-        cuda->shared = (size_t)shared;
-        return ST_OK;
-    }
-    enum status status = fail(e, failure_kind(cuda), "cuda:%d cannot be used: %s", p->index, cuda->failure);
-    close_context(cuda);
+    return open_context(p, false, nullptr, e);
+}
+
+enum status place_open_stream(struct place *p, int index, void *stream, struct error *e) {
+    const char *why = "";
+    *p = place{DEVICE_CUDA, index, nullptr, &cuda_place_ops};
+    int before = 0, count = devices(&why);
+    if (count == 0) return fail(e, ST_DEVICE, "there is no CUDA device: %s", why);
+    if (p->index < 0 || p->index >= count)
+        return fail(e, ST_DEVICE, "index=%d, expected 0 to %d: this machine has %d CUDA device%s", p->index, count - 1,
+                    count, count == 1 ? "" : "s");
+    cudaGetDevice(&before);
+    enum status status = open_context(p, true, (cudaStream_t)stream, e);
+    cudaSetDevice(before);
     return status;
+}
+
+/* Failures before were other calls'. */
+int place_enter(const struct place *p) {
+    int before = 0;
+    cudaGetDevice(&before);
+    p->cuda->failed = p->cuda->full = false;
+    CUDA_TRY(p->cuda, cudaSetDevice(p->index));
+    return before;
+}
+
+enum status place_leave(const struct place *p, int before, struct error *e) {
+    cudaSetDevice(before);
+    if (p->cuda->failed) cudaGetLastError(); /* the caller has this call's error, and finds no other */
+    return p->cuda->failed ? fail(e, failure_kind(p->cuda), "cuda:%d: %s", p->index, p->cuda->failure) : ST_OK;
 }
 
 static enum status describe(const struct place *p, struct place_info *info, struct error *e) {

@@ -17,7 +17,7 @@ static bool make_counters(struct cuda_context *cuda, struct cuda_queue *queue) {
 
 bool cuda_queue_open(struct cuda_context *cuda, struct cuda_queue *queue) {
     queue->alone = true;
-    return CUDA_TRY(cuda, cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking)) &&
+    return (queue->borrowed || CUDA_TRY(cuda, cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking))) &&
            CUDA_TRY(cuda, cudaEventCreateWithFlags(&queue->reached, cudaEventDisableTiming)) &&
            make_counters(cuda, queue) && CUBLAS_TRY(cuda, cublasCreate(&queue->blas)) &&
            CUBLAS_TRY(cuda, cublasSetStream(queue->blas, queue->stream)) &&
@@ -28,12 +28,12 @@ bool cuda_queue_open(struct cuda_context *cuda, struct cuda_queue *queue) {
 
 /* Waits for work that a failed run left in the queue, because that work uses the memory that is freed here. */
 void cuda_queue_close(struct cuda_queue *queue) {
-    if (queue->stream) cudaStreamSynchronize(queue->stream);
+    if (queue->stream || queue->borrowed) cudaStreamSynchronize(queue->stream);
     if (queue->blas) cublasDestroy(queue->blas);
     cudaFree(queue->blas_workspace);
     cudaFree(queue->counters);
     if (queue->reached) cudaEventDestroy(queue->reached);
-    if (queue->stream) cudaStreamDestroy(queue->stream);
+    if (queue->stream && !queue->borrowed) cudaStreamDestroy(queue->stream);
 }
 
 /* From now on, work queued on `later` waits for all work on `earlier`. False after a failure. */

@@ -24,7 +24,9 @@ static const struct option sweep_flags[] = {
     {"population", OPT_INT, AT(population), "auto", 1, POPULATION_MOST, NULL,
      "runs that one process trains side by side; auto = on a GPU as many as fit, at most 16; on the CPU 1", OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 1e-3, 1e9, NULL,
-     "training time of all runs; each run's equal share becomes a number of steps; auto = no limit", OPT_AUTO},
+     "training time of all runs together; each run stops after the steps that fit into its equal share; auto = no "
+     "limit",
+     OPT_AUTO},
     {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL,
      "time after which a run is killed and recorded as failed; 0 = never", 0},
     {"slurm", OPT_INT, AT(slurm), "auto", 1, SLURM_MOST_TASKS, NULL,
@@ -83,7 +85,9 @@ static void print_length(FILE *f) {
     fputs(
         "\nlength of a run: five sources can set it, the strongest first:\n"
         "  command line > config file (-c) > plan > profile > default\n"
-        "  steps or epochs give the whole schedule; stop-after, budget and limit end a run before the schedule's end.\n"
+        "  steps or epochs give the whole schedule. stop-after (steps), budget (time of a run) and limit (time of all "
+        "runs)\n"
+        "  end a run before the schedule's end.\n"
         "  If two sources set steps or epochs, the stronger source wins. If one source sets both, steps win.\n"
         "  If a source sets any of steps, epochs, stop-after, budget and limit, then stop-after and budget of weaker\n"
         "  sources have no effect.\n",

@@ -273,6 +273,7 @@ const struct report report_across = {
 
 const struct report report_suites = {
     .name = "suites",
-    .help = "like `across`, for each suite of tasks (such as MAD) and profile, with one legend",
+    .help =
+        "one table like `across` for each suite of tasks (such as MAD) and profile; the notes come once, at the end",
     .make = make_suites,
 };

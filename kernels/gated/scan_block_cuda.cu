@@ -5,9 +5,10 @@
  * threads of an m x m block exchange their states through shared memory. The 32 threads of a warp have row i of 32
  * neighbouring blocks, with the same i, so they read neighbouring values. Backward recomputes the gates. Let G_t be the
  * whole gradient of h_t: dh_t plus the carry A_{t+1}^T G_{t+1} from later steps. Row i adds a_t[i][j] G_t[i] to element
- * j of the carry to step t - 1. Let w be the derivative da / dz at a constant S, the sum that normalises the row
- * (gate.h). Since sum_l a_l da_l = G_t[i] h_t[i], the normaliser's gradient needs no sum:
- *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i])
+ * j of the carry to step t - 1. Let x = (h_{t-1}, v_t[i]), so that h_t[i] = sum_l a_t[i][l] x_l, and let w be the
+ * derivative da / dz at a constant S, the sum that normalises the row (gate.h). S depends on z as well. Its part of the
+ * gradient is -w G_t[i] sum_l a_l x_l = -w G_t[i] h_t[i], so no sum is computed:
+ *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i])
  * Long sequences are cut into chunks (scan.cuh). For a chunk from step f to step e, let P = A_e ... A_f. A state before
  * the chunk contributes P times itself to the state after it; a carry from later chunks contributes P^T times itself to
  * the carry that leaves the chunk at step f. The chunk itself adds sum_t (A_t ... A_f)^T dh_t to that carry. This sum

@@ -4,9 +4,11 @@ interface.
     import jax, lrnn.jax
     h, last = lrnn.jax.scan_block(z, v, gate="softmax", h0=None)
 
-Shapes are those of lrnn.torch. float32 and bfloat16, and float64 with jax_enable_x64. Not here: sequences of unequal
-length, devices, forward mode (jvp) and gradients of gradients, which JAX refuses. vmap calls an op once, over all
-batches together; where arrays are shared by all sequences (a of scan_diag, wh of scan_lstm) it calls it once a batch.
+Shapes are those of lrnn.torch. float32 and bfloat16, and float64 with jax_enable_x64. Not here: devices, forward mode
+(jvp) and gradients of gradients, which JAX refuses. vmap calls an op once, over all batches together; with offsets, or
+where arrays are shared by all sequences (a of scan_diag, wh of scan_lstm), it calls it once a batch.
+
+Sequences of unequal length: arrays without a batch axis, and offsets (B + 1 int32, from 0 to the number of tokens).
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import numpy as np
 from lrnn import ops
 from lrnn.ops import FORMS, GATES, OPS, LrnnError, choice, flat, tree_levels
 
-__all__ = [*OPS, "LrnnError"]
+__all__ = [*OPS, "dag_links", "LrnnError"]
 
 
 def _register() -> None:
@@ -47,77 +49,125 @@ _register()
 
 
 @functools.lru_cache(maxsize=None)
-def _pass(name: str, sizes: tuple, operands: tuple, results: tuple, which: int):
-    """A pass as a function of dense arrays: operands and results are (array, whether its gradient)."""
+def _pass(name: str, sizes: tuple, operands: tuple, results: tuple, which: int, packed: bool, keeps: bool):
+    """A pass as a function of dense arrays: operands and results are (array, whether its gradient). After the operands
+    come offsets (packed) or the op's numbers. keeps: the last result of a forward pass, and the last argument of a
+    backward pass, is what is kept between them."""
     op, size = OPS[name], dict(sizes)
     shapes = op.shapes(size)
     leading = next(i for i, (n, _) in enumerate(operands) if shapes[n][0] == "T")
+    present = {n for n, gradient in (*operands, *results) if not gradient}
+    forward = which == ops.FORWARD
+
+    def place(array, gradient):
+        return getattr(op.descriptor, array).offset + (ops.Array.grad if gradient else ops.Array.data).offset
+
+    numbers = packed or op.numbers is not None
+    places = [place(*operand) for operand in operands] + [op.numbers_at()] * numbers
+    kept_place = [ops.Call.kept.offset] * keeps
+    places += [*(place(*r) for r in results), *kept_place] if forward else [*kept_place, *(place(*r) for r in results)]
+
+    def kept_bytes(kind, batch, length):
+        return ops.measure_kept(op, size, kind.name, batch, length, present) if keeps else 0
 
     def run(*arrays):
-        batch, length = arrays[leading].shape[:2]
         kind = arrays[leading].dtype
+        batch, length = (arrays[-1].shape[0] - 1, arrays[leading].shape[0]) if packed else arrays[leading].shape[:2]
         if kind.name not in ops.DTYPES:
             raise LrnnError(f"{name}: dtype {kind}, expected {', '.join(ops.DTYPES)}")
 
         def shape(array):
             axes, width = shapes[array]
-            return width if axes == "S" else (batch, width) if axes == "B" else (batch, length, width)
+            tokens = (length,) if packed else (batch, length)
+            if axes == "R":
+                return (batch, *width)
+            return width if axes == "S" else (batch, width) if axes == "B" else (*tokens, width)
 
         for (array, _), given in zip(operands, arrays):
             if given.shape != shape(array) or given.dtype != kind:
                 raise LrnnError(f"{name}: {array} is {given.dtype}{given.shape}, expected {kind}{shape(array)}")
+        if packed and (arrays[-1].ndim != 1 or arrays[-1].dtype.name not in ("int32", "int64") or batch < 0):
+            raise LrnnError(f"{name}: offsets is {arrays[-1].dtype}{arrays[-1].shape}, expected int32(B + 1,)")
+        if op.numbers:
+            expected, links = (batch, op.numbers_width(size)), arrays[len(operands)]
+            if links.shape != expected or links.dtype != jnp.int32:
+                raise LrnnError(f"{name}: {op.numbers} is {links.dtype}{links.shape}, expected int32{expected}")
         d = ops.descriptor(op, size, kind.name, batch, length)
-        at = [
-            getattr(op.descriptor, n).offset + (ops.Array.grad if gradient else ops.Array.data).offset
-            for n, gradient in (*operands, *results)
-        ]
-        call = jax.ffi.ffi_call("lrnn", [jax.ShapeDtypeStruct(shape(n), kind) for n, _ in results])
+        d.call.kept_bytes = kept_bytes(kind, batch, length)
+        outs = [jax.ShapeDtypeStruct(shape(n), kind) for n, _ in results]
+        if keeps and forward:
+            outs.append(jax.ShapeDtypeStruct((d.call.kept_bytes,), jnp.uint8))
         blob = np.frombuffer(bytes(d), dtype=np.uint8)
-        return call(*arrays, op=name, descriptor=blob, at=np.array(at, np.int64), **{"pass": np.int32(which)})
+        call = jax.ffi.ffi_call("lrnn", outs)
+        return call(*arrays, op=name, descriptor=blob, at=np.array(places, np.int64), **{"pass": np.int32(which)})
 
     mapped = jax.custom_batching.custom_vmap(run)
 
     @mapped.def_vmap
     def over_batches(size_of_axis, batched, *arrays):
-        arrays = [a if b else jnp.broadcast_to(a, (size_of_axis, *a.shape)) for a, b in zip(arrays, batched)]
-        if any(shapes[n][0] == "S" for n, _ in operands):
+        kept = arrays[-1] if keeps and not forward else None
+        one_by_one = packed or any(shapes[n][0] == "S" for n, _ in operands)
+        # One call for all batches keeps nothing: its values would be in no order that a further vmap knows.
+        if one_by_one or (kept is not None and kept.size > 0):
+            arrays = [a if b else jnp.broadcast_to(a, (size_of_axis, *a.shape)) for a, b in zip(arrays, batched)]
             outs = jax.lax.map(lambda one: mapped(*one), tuple(arrays))
-        else:
-            batch = arrays[0].shape[1]
-            outs = mapped(*(a.reshape(size_of_axis * batch, *a.shape[2:]) for a in arrays))
-            outs = [o.reshape(size_of_axis, batch, *o.shape[1:]) for o in outs]
-        return list(outs), [True] * len(results)
+            return list(outs), [True] * len(outs)
+        if kept is not None:
+            arrays, batched = arrays[:-1], batched[:-1]
+        arrays = [a if b else jnp.broadcast_to(a, (size_of_axis, *a.shape)) for a, b in zip(arrays, batched)]
+        batch = arrays[0].shape[1]
+        plain = _pass(name, sizes, operands, results, which, packed, False)
+        outs = plain(*(a.reshape(size_of_axis * batch, *a.shape[2:]) for a in arrays))
+        outs = [o.reshape(size_of_axis, batch, *o.shape[1:]) for o in outs]
+        empty = [jnp.zeros(0, jnp.uint8)] * (keeps and forward)
+        return [*outs, *empty], [True] * len(outs) + [False] * len(empty)
 
     return mapped
 
 
 @functools.lru_cache(maxsize=None)
-def _differentiable(name: str, sizes: tuple, given: tuple):
-    """The op as a function of the arrays that are given, with its gradient."""
-    op = OPS[name]
+def _differentiable(name: str, sizes: tuple, given: tuple, packed: bool):
+    """The op as a function of the arrays that are given, then of offsets (packed) or of its numbers, with its gradient.
+    What is kept is measured when a function is traced, when offsets have no values yet; so nothing is kept with them.
+    """
+    op, n = OPS[name], len(given)
     outs = op.outputs + ((op.last,) if op.has_last(dict(sizes)) else ())
-    values, gradients = tuple((n, False) for n in given + outs), tuple((n, True) for n in outs)
-    forward = _pass(name, sizes, values[: len(given)], values[len(given) :], ops.FORWARD)
-    backward = _pass(name, sizes, values + gradients, tuple((n, True) for n in given), ops.BACKWARD)
+    inputs, results = tuple((g, False) for g in given), tuple((o, False) for o in outs)
+    gradients, sums = tuple((o, True) for o in outs), tuple((g, True) for g in given)
+    forward = _pass(name, sizes, inputs, results, ops.FORWARD, packed, False)
+    keeping = _pass(name, sizes, inputs, results, ops.FORWARD, packed, not packed)
+    backward = _pass(name, sizes, inputs + results + gradients, sums, ops.BACKWARD, packed, not packed)
 
     @jax.custom_vjp
     def run(*arrays):
         return forward(*arrays)
 
     def keep(*arrays):
-        results = forward(*arrays)
-        return results, (*arrays, *results)
+        values = keeping(*arrays)
+        return values[: len(outs)], (arrays[:n], values[: len(outs)], arrays[n:], values[len(outs) :])
 
-    run.defvjp(keep, lambda kept, cotangents: tuple(backward(*kept, *cotangents)))
+    def differentiate(saved, cotangents):
+        arrays, values, numbers, kept = saved
+        found = backward(*arrays, *values, *cotangents, *numbers, *kept)
+        return (*found, *(np.zeros(n.shape, jax.dtypes.float0) for n in numbers))
+
+    run.defvjp(keep, differentiate)
     return run
 
 
-def _call(name: str, arrays: dict, **sizes):
+def dag_links(graphs):
+    """The links of dag_scan, int32 (B, words), of a list of edges (tail, head), tail < head, for each graph."""
+    return jnp.array(ops.dag_links(graphs)[0], jnp.int32)
+
+
+def _call(name: str, arrays: dict, offsets=None, **sizes):
     """Outputs, and the last state or None."""
     given = {n: a for n, a in arrays.items() if a is not None}
     kinds = dict(OPS[name].sizes)
     sizes = tuple((n, float(v) if kinds[n] is ops.F64 else int(v)) for n, v in sizes.items())
-    results = _differentiable(name, sizes, tuple(given))(*given.values())
+    numbers = [] if offsets is None else [jnp.asarray(offsets)]
+    packed = offsets is not None and not OPS[name].numbers
+    results = _differentiable(name, sizes, tuple(given), packed)(*given.values(), *numbers)
     return list(results) if OPS[name].has_last(dict(sizes)) or not OPS[name].last else [*results, None]
 
 
@@ -125,67 +175,75 @@ def _shaped(a, *tail: int):
     return None if a is None else a.reshape(*a.shape[:-1], *tail)
 
 
-def scan_diag(a, x, h0=None):
+def scan_diag(a, x, h0=None, offsets=None):
     """h_t = a_t * h_{t-1} + x_t: x (B,T,W); a like x, or (W); h0 (B,W) -> h (B,T,W), last h (B,W)."""
-    return tuple(_call("scan_diag", {"a": a, "x": x, "h0": h0}, width=x.shape[-1], constant=a.ndim == 1))
+    return tuple(_call("scan_diag", {"a": a, "x": x, "h0": h0}, offsets, width=x.shape[-1], constant=a.ndim == 1))
 
 
-def scan_diag_complex(a, x):
+def scan_diag_complex(a, x, offsets=None):
     """scan_diag of complex arrays, without states."""
     planes = {"a_re": a.real, "a_im": a.imag, "x_re": x.real, "x_im": x.imag}
-    return jax.lax.complex(*_call("scan_diag_complex", planes, width=x.shape[-1], constant=a.ndim == 1))
+    return jax.lax.complex(*_call("scan_diag_complex", planes, offsets, width=x.shape[-1], constant=a.ndim == 1))
 
 
-def scan_block(z, v, gate="softmax", h0=None):
+def scan_block(z, v, gate="softmax", h0=None, offsets=None):
     """BD-LRU: z (B,T,m,m+1,N), v (B,T,m,N), h0 (B,m,N) -> h (B,T,m,N), last h."""
+    lead = v.ndim - 2
     m, n = v.shape[-2:]
-    arrays = {"z": flat(z), "v": flat(v), "h0": flat(h0, 1)}
-    h, last = _call("scan_block", arrays, blocks=n, m=m, gate=choice("gate", gate, GATES))
+    arrays = {"z": flat(z, lead), "v": flat(v, lead), "h0": flat(h0, 1)}
+    h, last = _call("scan_block", arrays, offsets, blocks=n, m=m, gate=choice("gate", gate, GATES))
     return _shaped(h, m, n), _shaped(last, m, n)
 
 
-def scan_companion(z, v, gate="softmax", s0=None, observer=False):
+def scan_companion(z, v, gate="softmax", s0=None, observer=False, offsets=None):
     """H-LRU: z (B,T,m+1,N), v (B,T,N), s0 (B,m,N) -> s (B,T,m,N), last s."""
+    lead = v.ndim - 1
     m, n = z.shape[-2] - 1, v.shape[-1]
-    arrays = {"z": flat(z), "v": v, "s0": flat(s0, 1)}
+    arrays = {"z": flat(z, lead), "v": v, "s0": flat(s0, 1)}
     s, last = _call(
-        "scan_companion", arrays, channels=n, m=m, gate=choice("gate", gate, GATES), observer=bool(observer)
+        "scan_companion", arrays, offsets, channels=n, m=m, gate=choice("gate", gate, GATES), observer=bool(observer)
     )
     return _shaped(s, m, n), _shaped(last, m, n)
 
 
-def scan_lstm(u, wh, bh):
+def scan_lstm(u, wh, bh, offsets=None):
     """LSTM from zero: u (B,T,4W), wh (4W,W), bh (4W) -> h (B,T,W)."""
-    return _call("scan_lstm", {"u": u, "wh": wh, "bh": bh}, width=wh.shape[-1])[0]
+    return _call("scan_lstm", {"u": u, "wh": wh, "bh": bh}, offsets, width=wh.shape[-1])[0]
 
 
-def scan_outer(q, k, v, decay, source=None, scale=1.0, c0=None):
+def scan_outer(q, k, v, decay, source=None, scale=1.0, c0=None, offsets=None):
     """q, k (B,T,G,dk), v (B,T,H,dv), decay, source (B,T,H), c0 (B,H,dk,dv) -> o (B,T,H,dv), last C; None if G < H."""
+    lead = v.ndim - 2
     (heads, dv), (groups, dk) = v.shape[-2:], q.shape[-2:]
-    arrays = {"q": flat(q), "k": flat(k), "v": flat(v), "decay": decay, "source": source, "c0": flat(c0, 1)}
-    o, last = _call("scan_outer", arrays, heads=heads, groups=groups, key=dk, value=dv, scale=scale)
+    arrays = {"q": flat(q, lead), "k": flat(k, lead), "v": flat(v, lead)}
+    arrays |= {"decay": decay, "source": source, "c0": flat(c0, 1)}
+    o, last = _call("scan_outer", arrays, offsets, heads=heads, groups=groups, key=dk, value=dv, scale=scale)
     return _shaped(o, heads, dv), _shaped(last, heads, dk, dv)
 
 
-def scan_delta(q, k, v, beta=None, decay=None, read=None, erase=None, steps=1, scale=1.0, rate=1.0, s0=None):
+def scan_delta(
+    q, k, v, beta=None, decay=None, read=None, erase=None, steps=1, scale=1.0, rate=1.0, s0=None, offsets=None
+):
     """Delta rules, as lrnn.torch.scan_delta -> o (B,T,H,dv), last S; None with several steps."""
+    lead = q.ndim - 2
     (heads, dk), dv = q.shape[-2:], v.shape[-1]
     channels = decay is not None and decay.ndim == q.ndim
-    arrays = {"q": flat(q), "k": flat(k), "v": flat(v), "beta": beta, "decay": flat(decay)}
-    arrays |= {"read": flat(read), "erase": flat(erase), "s0": flat(s0, 1)}
-    o, last = _call(
-        "scan_delta", arrays, heads=heads, steps=steps, key=dk, value=dv, scale=scale, rate=rate, channels=channels
-    )
+    arrays = {"q": flat(q, lead), "k": flat(k, lead), "v": flat(v, lead), "beta": beta, "decay": flat(decay, lead)}
+    arrays |= {"read": flat(read, lead), "erase": flat(erase, lead), "s0": flat(s0, 1)}
+    sizes = {"heads": heads, "steps": steps, "key": dk, "value": dv, "scale": scale, "rate": rate}
+    o, last = _call("scan_delta", arrays, offsets, **sizes, channels=channels)
     return _shaped(o, heads, dv), _shaped(last, heads, dk, dv)
 
 
-def scan_plstm(q, k, v, source, transition, mark, direct, scale=1.0, c0=None):
+def scan_plstm(q, k, v, source, transition, mark, direct, scale=1.0, c0=None, offsets=None):
     """q, k (B,T,H,dk), v (B,T,H,dv), source, mark (B,T,H,J), transition (B,T,H,J,J), direct (B,T,H), c0 (B,H,J,dk,dv)
     -> y like v, last C like c0."""
+    lead = v.ndim - 2
     (heads, dv), dk, states = v.shape[-2:], q.shape[-1], source.shape[-1]
-    arrays = {"q": flat(q), "k": flat(k), "v": flat(v), "source": flat(source), "transition": flat(transition)}
-    arrays |= {"mark": flat(mark), "direct": direct, "c0": flat(c0, 1)}
-    y, last = _call("scan_plstm", arrays, heads=heads, states=states, key=dk, value=dv, scale=scale)
+    arrays = {"q": flat(q, lead), "k": flat(k, lead), "v": flat(v, lead)}
+    arrays |= {"source": flat(source, lead), "transition": flat(transition, lead)}
+    arrays |= {"mark": flat(mark, lead), "direct": direct, "c0": flat(c0, 1)}
+    y, last = _call("scan_plstm", arrays, offsets, heads=heads, states=states, key=dk, value=dv, scale=scale)
     return _shaped(y, heads, dv), _shaped(last, heads, states, dk, dv)
 
 
@@ -198,21 +256,34 @@ def grid_scan(q, k, v, gates, direct, scale=1.0):
     return found[0].reshape(v.shape)
 
 
-def scan_flow(a, y0):
+def dag_scan(q, k, v, source, mark, transition, direct, links, scale=1.0, reversed=False, tree=False):
+    """q, k (B,T,H,dk), v (B,T,H,dv), source, mark (B,edges,H), transition (B,pairs,H), direct (B,T,H), links of
+    dag_links -> y like v (lrnn.torch.dag_scan)."""
+    (heads, dv), dk = v.shape[-2:], q.shape[-1]
+    arrays = {"q": flat(q), "k": flat(k), "v": flat(v), "source": source, "mark": mark}
+    arrays |= {"transition": transition, "direct": direct}
+    sizes = {"heads": heads, "key": dk, "value": dv, "edges": source.shape[1], "pairs": transition.shape[1]}
+    y = _call("dag_scan", arrays, links, **sizes, scale=scale, reversed=bool(reversed), tree=bool(tree))[0]
+    return _shaped(y, heads, dv)
+
+
+def scan_flow(a, y0, offsets=None):
     """a (B,T,m,m,N), y0 (B,N,m) -> y (B,T,N,m)."""
+    lead = a.ndim - 3
     n, m = y0.shape[-2:]
-    return _shaped(_call("scan_flow", {"a": flat(a), "y0": flat(y0, 1)}, blocks=n, m=m)[0], n, m)
+    return _shaped(_call("scan_flow", {"a": flat(a, lead), "y0": flat(y0, 1)}, offsets, blocks=n, m=m)[0], n, m)
 
 
-def scan_dplr(d, u, v, y0):
+def scan_dplr(d, u, v, y0, offsets=None):
     """d (B,T,W), u, v (B,T,r,W), y0 (B,W) -> y (B,T,W)."""
-    arrays = {"d": d, "u": flat(u), "v": flat(v), "y0": y0}
-    return _call("scan_dplr", arrays, width=d.shape[-1], rank=u.shape[-2])[0]
+    lead = d.ndim - 1
+    arrays = {"d": d, "u": flat(u, lead), "v": flat(v, lead), "y0": y0}
+    return _call("scan_dplr", arrays, offsets, width=d.shape[-1], rank=u.shape[-2])[0]
 
 
-def scan_hadamard(d, y0):
+def scan_hadamard(d, y0, offsets=None):
     """d (B,T,W), y0 (B,W) -> y (B,T,W), W a power of two."""
-    return _call("scan_hadamard", {"d": d, "y0": y0}, width=d.shape[-1])[0]
+    return _call("scan_hadamard", {"d": d, "y0": y0}, offsets, width=d.shape[-1])[0]
 
 
 def tree_solve(u, up, down=None, arity=2, beta=0.0, form="hermitian"):

@@ -1,20 +1,25 @@
-"""The scans as PyTorch operators: autograd, torch.compile, any strides, float32, bfloat16 and float64, on the CPU.
+"""The scans as PyTorch operators: autograd, torch.compile, any strides, float32, bfloat16 and float64. They compute on
+the CPU, and on CUDA devices if the library was built with CUDA, on PyTorch's current stream.
 
     import torch, lrnn.torch
     h, last = lrnn.torch.scan_block(z, v, gate="softmax", h0=None)
 
 Every op is a torch.library custom op `lrnn::NAME` with a fake kernel and a registered gradient. The gradient of a
-gradient is not defined: PyTorch then says that no formula was registered. torch.func.vmap is not either.
+gradient is not defined: PyTorch then says that no formula was registered. torch.func has grad, vjp, jacrev and vmap;
+forward-mode derivatives are refused.
 
 Sequences of unequal length: arrays without a batch axis, and offsets (B + 1 int64, from 0 to the number of tokens).
+The operator dag_scan has the graphs' links in the place of offsets.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
-from lrnn import ops
+from lrnn import batching, ops
 from lrnn.ops import FORMS, GATES, OPS, LrnnError, Op, choice, flat, tree_levels
 
 __all__ = [
@@ -27,6 +32,8 @@ __all__ = [
     "scan_delta",
     "scan_plstm",
     "grid_scan",
+    "dag_scan",
+    "dag_links",
     "scan_flow",
     "scan_dplr",
     "scan_hadamard",
@@ -50,8 +57,8 @@ def _own(t: Tensor | None) -> Tensor | None:
     return t.contiguous() if t is not None and t.numel() > 1 and not any(t.stride()) else t
 
 
-def _workspace(size: int):
-    memory = torch.empty(size + ops.ALIGN, dtype=torch.uint8)
+def _workspace(device: torch.device, size: int):
+    memory = torch.empty(size + ops.ALIGN, dtype=torch.uint8, device=device)
     address = memory.data_ptr()
     return address + -address % ops.ALIGN, memory
 
@@ -60,8 +67,8 @@ def _shape(op: Op, sizes: dict, name: str, batch: int, length: int, packed: bool
     axes, width = op.shapes(sizes)[name]
     if axes == "S":
         return width
-    if axes == "B":
-        return (batch, width)
+    if axes in "BR":
+        return (batch, width) if axes == "B" else (batch, *width)
     return (length, width) if packed else (batch, length, width)
 
 
@@ -69,10 +76,15 @@ def _rows(op: Op, sizes: dict, name: str, t: Tensor, packed: bool) -> Tensor:
     return t.unsqueeze(0) if packed and op.shapes(sizes)[name][0] == "T" else t
 
 
+def _keep_in(d, kept: Tensor) -> None:
+    if kept.numel():
+        d.call.kept, d.call.kept_bytes = kept.data_ptr(), kept.numel()
+
+
 def _describe(op: Op, sizes: dict, given: dict[str, Tensor | None], offsets: Tensor | None):
     """Checks devices, types and shapes; the descriptor, and the dimensions of the call."""
     leading = next(given[n] for n in op.inputs if given[n] is not None and op.shapes(sizes)[n][0] == "T")
-    packed = offsets is not None
+    packed = offsets is not None and not op.numbers
     batch, length = (offsets.numel() - 1, leading.shape[0]) if packed else leading.shape[:2]
     if leading.dtype not in _NAMES:
         raise LrnnError(f"{op.name}: dtype {leading.dtype}, expected float32, bfloat16 or float64")
@@ -88,8 +100,10 @@ def _describe(op: Op, sizes: dict, given: dict[str, Tensor | None], offsets: Ten
             raise LrnnError(f"{op.name}: {name} has the shape {tuple(t.shape)}, expected {tuple(expected)}")
         if t.dtype != leading.dtype:
             raise LrnnError(f"{op.name}: {name} is {t.dtype}, and {op.inputs[0]} is {leading.dtype}; they must agree")
-        if t.device.type != "cpu":
-            raise LrnnError(f"{op.name}: {name} is on {t.device}, and this library computes on the CPU; use .cpu()")
+        if t.device != leading.device:
+            raise LrnnError(f"{op.name}: {name} is on {t.device}, and {op.inputs[0]} is on {leading.device}")
+    if leading.device.type not in ("cpu", "cuda"):
+        raise LrnnError(f"{op.name}: tensors are on {leading.device}, expected cpu or cuda")
     d = ops.descriptor(
         op,
         sizes,
@@ -99,10 +113,24 @@ def _describe(op: Op, sizes: dict, given: dict[str, Tensor | None], offsets: Ten
         offsets.data_ptr() if packed else None,
         torch.get_num_threads(),
     )
+    if op.numbers:
+        expected = (batch, op.numbers_width(sizes))
+        if offsets.dtype != torch.int32 or tuple(offsets.shape) != expected or not offsets.is_contiguous():
+            got = f"{offsets.dtype} {tuple(offsets.shape)}"
+            raise LrnnError(f"{op.name}: {op.numbers} is {got}, expected contiguous int32 {expected}")
+        if offsets.device != leading.device:
+            raise LrnnError(f"{op.name}: {op.numbers} is on {offsets.device}, and q is on {leading.device}")
+        setattr(d, op.numbers, offsets.data_ptr())
+    if leading.device.type == "cuda":
+        d.call.device, d.call.index = ops.CUDA, leading.device.index
+        d.call.stream = torch.cuda.current_stream(leading.device).cuda_stream
     return d, leading, batch, length, packed
 
 
-def _forward(op: Op, sizes: dict, given: dict[str, Tensor | None], offsets: Tensor | None) -> list[Tensor]:
+def _forward(
+    op: Op, sizes: dict, given: dict[str, Tensor | None], offsets: Tensor | None, keep: bool
+) -> list[Tensor]:
+    """Outputs, the last state, and what is kept for the gradient; tensors without elements where there is none."""
     given = {name: _own(t) for name, t in given.items()}
     d, leading, batch, length, packed = _describe(op, sizes, given, offsets)
     names = op.outputs + ((op.last,) if op.has_last(sizes) else ())
@@ -110,8 +138,10 @@ def _forward(op: Op, sizes: dict, given: dict[str, Tensor | None], offsets: Tens
     for name, t in [*given.items(), *zip(names, outs)]:
         if t is not None:
             ops.bind(d, name, _buffer(_rows(op, sizes, name, t, packed)))
-    ops.run(op, d, ops.FORWARD, _workspace)
-    return outs + [leading.new_empty(0)] * (len(op.outputs) + bool(op.last) - len(names))
+    kept = leading.new_empty(ops.measure(op, d, ops.KEPT) if keep else 0, dtype=torch.uint8)
+    _keep_in(d, kept)
+    ops.run(op, d, ops.FORWARD, partial(_workspace, leading.device))
+    return outs + [leading.new_empty(0)] * (len(op.outputs) + bool(op.last) - len(names)) + [kept]
 
 
 def _backward(
@@ -120,6 +150,7 @@ def _backward(
     given: dict[str, Tensor | None],
     values: list[Tensor],
     gradients: list[Tensor | None],
+    kept: Tensor,
     wanted: list[bool],
     offsets: Tensor | None,
 ) -> list[Tensor]:
@@ -128,7 +159,7 @@ def _backward(
     names = op.outputs + ((op.last,) if op.last else ())
     written = []
     for (name, t), wants in zip(given.items(), wanted):
-        gradient = torch.empty(t.shape, dtype=t.dtype) if wants and t is not None else None
+        gradient = t.new_empty(t.shape) if wants and t is not None else None
         written.append(gradient if gradient is not None else leading.new_empty(0))
         if t is not None:
             ops.bind(
@@ -148,7 +179,8 @@ def _backward(
             _buffer(_rows(op, sizes, name, t, packed)),
             _buffer(None if gradient is None else _rows(op, sizes, name, gradient, packed)),
         )
-    ops.run(op, d, ops.BACKWARD, _workspace)
+    _keep_in(d, kept)
+    ops.run(op, d, ops.BACKWARD, partial(_workspace, leading.device))
     return written
 
 
@@ -168,29 +200,37 @@ def _register(op: Op):
         + [f"{kind} {n}" for n, kind in sizes]
     )
     n_in, n_size = len(tensors), len(sizes)
+    n_out = len(results)
 
     def split(arguments):
         given = dict(zip(tensors, arguments[:n_in]))
-        return given, arguments[n_in], dict(zip((n for n, _ in sizes), arguments[n_in + 1 : n_in + 1 + n_size]))
+        size = dict(zip((n for n, _ in sizes), arguments[n_in + 1 : n_in + 1 + n_size]))
+        return size, given, arguments[n_in], arguments[n_in + 1 + n_size]
 
     def forward(*arguments):
-        given, offsets, size = split(arguments)
-        outs = _forward(op, size, given, offsets)
-        return tuple(outs) if len(outs) > 1 else outs[0]
+        return tuple(_forward(op, *split(arguments)))
 
     def fake(*arguments):
-        given, offsets, size = split(arguments)
+        size, given, offsets, keep = split(arguments)
         leading = next(given[n] for n in op.inputs if given[n] is not None and op.shapes(size)[n][0] == "T")
-        packed = offsets is not None
+        packed = offsets is not None and not op.numbers
         batch, length = (offsets.numel() - 1, leading.shape[0]) if packed else leading.shape[:2]
         outs = [
             leading.new_empty(_shape(op, size, n, batch, length, packed) if n != op.last or op.has_last(size) else 0)
             for n in results
         ]
-        return tuple(outs) if len(outs) > 1 else outs[0]
+        kept = 0
+        if keep and not packed and all(isinstance(n, (int, float)) for n in (batch, length, *size.values())):
+            present = [n for n, t in given.items() if t is not None] + [n for n, t in zip(results, outs) if t.numel()]
+            index = leading.device.index if leading.device.type == "cuda" else None
+            kept = ops.measure_kept(op, size, _NAMES[leading.dtype], batch, length, present, index)
+        elif keep:
+            kept = torch.library.get_ctx().new_dynamic_size()
+        return (*outs, leading.new_empty(kept, dtype=torch.uint8))
 
-    returns = "(" + ", ".join("Tensor" for _ in results) + ")" if len(results) > 1 else "Tensor"
-    operator = torch.library.custom_op(f"lrnn::{op.name}", forward, mutates_args=(), schema=f"({takes}) -> {returns}")
+    returns = "(" + ", ".join("Tensor" for _ in (*results, "kept")) + ")"
+    schema = f"({takes}, bool keep) -> {returns}"
+    operator = torch.library.custom_op(f"lrnn::{op.name}", forward, mutates_args=(), schema=schema)
     operator.register_fake(fake)
 
     back_takes = (
@@ -198,24 +238,22 @@ def _register(op: Op):
         + ", ".join(f"Tensor {n}" for n in results)
         + ", "
         + ", ".join(f"Tensor? grad_{n}" for n in results)
-        + ", bool[] wanted, Tensor? offsets"
+        + ", Tensor kept, bool[] wanted, Tensor? offsets"
         + takes.split("Tensor? offsets")[1]
     )
-    n_out = len(results)
 
     def split_back(arguments):
         given = dict(zip(tensors, arguments[:n_in]))
         values, gradients = arguments[n_in : n_in + n_out], arguments[n_in + n_out : n_in + 2 * n_out]
-        wanted, offsets = arguments[n_in + 2 * n_out : n_in + 2 * n_out + 2]
-        size = dict(zip((n for n, _ in sizes), arguments[n_in + 2 * n_out + 2 :]))
-        return given, list(values), list(gradients), list(wanted), offsets, size
+        kept, wanted, offsets = arguments[n_in + 2 * n_out : n_in + 2 * n_out + 3]
+        size = dict(zip((n for n, _ in sizes), arguments[n_in + 2 * n_out + 3 :]))
+        return size, given, list(values), list(gradients), kept, list(wanted), offsets
 
     def backward(*arguments):
-        given, values, gradients, wanted, offsets, size = split_back(arguments)
-        return _backward(op, size, given, values, gradients, wanted, offsets)
+        return _backward(op, *split_back(arguments))
 
     def backward_fake(*arguments):
-        given, _, _, wanted, _, _ = split_back(arguments)
+        _, given, _, _, _, wanted, _ = split_back(arguments)
         leading = next(t for t in given.values() if t is not None)
         return [
             (
@@ -232,31 +270,85 @@ def _register(op: Op):
     gradient.register_fake(backward_fake)
 
     def keep(ctx, inputs, output):
-        given, offsets, size = split(inputs)
-        outs = output if isinstance(output, tuple) else (output,)
+        size, given, offsets, _ = split(inputs)
         ctx.size, ctx.present = size, [t is not None for t in given.values()]
         ctx.offsets = offsets is not None
         ctx.save_for_backward(
-            *[t for t in given.values() if t is not None], *outs, *([offsets] if offsets is not None else [])
+            *[t for t in given.values() if t is not None], *output, *([offsets] if offsets is not None else [])
         )
 
     def differentiate(ctx, *gradients):
         saved = list(ctx.saved_tensors)
         given = [saved.pop(0) if present else None for present in ctx.present]
-        values, offsets = saved[:n_out], saved[n_out] if ctx.offsets else None
+        values, kept, offsets = saved[:n_out], saved[n_out], saved[n_out + 1] if ctx.offsets else None
         wanted = [present and needed for present, needed in zip(ctx.present, ctx.needs_input_grad[:n_in])]
-        sums = gradient(*given, *values, *gradients, wanted, offsets, *ctx.size.values())
-        return (*[s if w else None for s, w in zip(sums, wanted)], None, *[None] * n_size)
+        sums = call_back(*given, *values, *gradients[:n_out], kept, wanted, offsets, *ctx.size.values())
+        return (*[s if w else None for s, w in zip(sums, wanted)], None, *[None] * n_size, None)
 
     torch.library.register_autograd(f"lrnn::{op.name}", differentiate, setup_context=keep)
-    return operator
+
+    def separate(size, offsets):
+        """Whether each batch must be a call: sequences of unequal length, or arrays that all sequences share."""
+        shared = any(axes == "S" for axes, _ in op.shapes(size).values())
+        return shared or (offsets is not None and not op.numbers)
+
+    def together(arguments, mapped, n):
+        size, given, offsets, wants = split(arguments)
+        if separate(size, offsets):
+            return None
+        joined = [batching.join(a, m, n) for a, m in zip(arguments[: n_in + 1], mapped)]
+        return [*joined, *size.values(), wants]
+
+    def together_back(arguments, mapped, n):
+        size, given, values, gradients, kept, wanted, offsets = split_back(arguments)
+        at = n_in + 2 * n_out
+        if separate(size, offsets) or mapped[at]:
+            return None
+        joined = [batching.join(a, m, n) for a, m in zip(arguments, mapped)]
+        leading = next(t for t in joined[:n_in] if t is not None)
+        present = [name for name, t in zip((*tensors, *results), joined) if t is not None and t.dim() > 1]
+        index = leading.device.index if leading.device.type == "cuda" else None
+        kept_of_all = (op, size, _NAMES[leading.dtype], *leading.shape[:2], present, index)
+        if kept.numel() and kept.numel() != ops.measure_kept(*kept_of_all):
+            return None  # of one batch, as jacrev maps the backward pass alone
+        return [*joined[:at], kept, wanted, joined[at + 2] if op.numbers else None, *size.values()]
+
+    def map_forward(info, axes, *arguments):
+        outs, out_axes = batching.over_batches(call, together, info, axes, arguments)
+        return tuple(outs), tuple(out_axes)
+
+    def map_backward(info, axes, *arguments):
+        outs, out_axes = batching.over_batches(call_back, together_back, info, axes, arguments)
+        return tuple(outs), tuple(out_axes)
+
+    def keep_marked(ctx, inputs, output):
+        ctx.mark_non_differentiable(output[-1])
+        keep(ctx, inputs, output)
+
+    def refuse(ctx, *_):
+        raise LrnnError(f"{op.name}: the gradient of a gradient is not defined")
+
+    function = batching.function_of(operator, keep_marked, differentiate, map_forward)
+    function_back = batching.function_of(gradient, lambda *_: None, refuse, map_backward)
+
+    def call(*arguments):
+        batching.refuse_tangents(op, arguments)
+        return function.apply(*arguments) if batching.transformed() else operator(*arguments)
+
+    def call_back(*arguments):
+        return function_back.apply(*arguments) if batching.transformed() else gradient(*arguments)
+
+    return call
 
 
-_OPERATORS = {name: _register(op) for name, op in OPS.items()}
+_CALLS = {name: _register(op) for name, op in OPS.items()}
 
 
 def _call(name: str, *arguments):
-    return _OPERATORS[name](*arguments)
+    """Outputs, and the last state where the op has one. A gradient may come, so its values are kept."""
+    tracked = any(isinstance(a, Tensor) and a.requires_grad for a in arguments)
+    outs = _CALLS[name](*arguments, (tracked or batching.transformed()) and torch.is_grad_enabled())[:-1]
+    return outs if len(outs) > 1 else outs[0]
 
 
 def scan_diag(a: Tensor, x: Tensor, h0: Tensor | None = None, offsets: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -414,6 +506,33 @@ def grid_scan(q: Tensor, k: Tensor, v: Tensor, gates: Tensor, direct: Tensor, sc
     batch, x, y, heads, dv = v.shape
     tokens = [t.reshape(batch, x * y, -1) for t in (q, k, v, gates, direct)]
     return _call("grid_scan", *tokens, None, x, y, heads, q.shape[-1], dv, scale).reshape(v.shape)
+
+
+def dag_links(graphs) -> Tensor:
+    """The links of dag_scan: int32 (B, words), of a list of edges (tail, head), tail < head, for each graph. Rows of
+    gates belong to edges in the order sorted(edges), and to pairs of edges in the order of their second edge."""
+    return torch.tensor(ops.dag_links(graphs)[0], dtype=torch.int32)
+
+
+def dag_scan(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    source: Tensor,
+    mark: Tensor,
+    transition: Tensor,
+    direct: Tensor,
+    links: Tensor,
+    scale: float = 1.0,
+    reversed: bool = False,
+    tree: bool = False,
+) -> Tensor:
+    """pLSTM on a directed acyclic graph of T nodes (lrnn.h). q, k (B,T,H,dk), v (B,T,H,dv), source, mark (B,edges,H),
+    transition (B,pairs,H), direct (B,T,H), links of dag_links -> y (B,T,H,dv)."""
+    heads, dv = v.shape[-2:]
+    sizes = (heads, q.shape[-1], dv, source.shape[1], transition.shape[1], scale, int(reversed), int(tree))
+    y = _call("dag_scan", flat(q), flat(k), flat(v), source, mark, transition, direct, links, *sizes)
+    return y.unflatten(-1, (heads, dv))
 
 
 def scan_flow(a: Tensor, y0: Tensor, offsets: Tensor | None = None) -> Tensor:

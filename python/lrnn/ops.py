@@ -9,13 +9,14 @@ import ctypes
 import math
 import os
 from dataclasses import dataclass, field
-from typing import Callable
+from typing import Callable, Iterable
 
 I32, I64, F64 = ctypes.c_int32, ctypes.c_int64, ctypes.c_double
 DTYPES = {"float32": 0, "bfloat16": 1, "float64": 2}
 GATES = ("softmax", "sigmoid", "relu", "none")
 FORMS = ("hermitian", "skew", "free")
-FORWARD, BACKWARD = 0, 1
+FORWARD, BACKWARD, KEPT = 0, 1, 2
+CUDA = 1
 ALIGN = 64
 
 
@@ -49,7 +50,8 @@ class Call(ctypes.Structure):
 @dataclass(frozen=True)
 class Op:
     """One op. sizes: the fields of its descriptor after `call`, in order. shapes(sizes): for each array its axes beside
-    batch and time; "T" arrays are (B,T,W), "B" arrays (B,W), "S" arrays shared."""
+    batch and time; "T" arrays are (B,T,W), "B" arrays (B,W), "R" arrays (B,rows,W), "S" arrays shared. numbers: a field
+    with the address of whole numbers (B,numbers_width(sizes))."""
 
     name: str
     sizes: tuple[tuple[str, type], ...]
@@ -59,12 +61,14 @@ class Op:
     optional: tuple[str, ...] = ()
     first: str | None = None
     last: str | None = None
-    padding: tuple[str, ...] = ()
+    numbers: str | None = None
+    numbers_width: Callable[[dict], int] | None = None
     descriptor: type = field(init=False)
 
     def __post_init__(self):
         arrays = self.inputs + self.outputs + tuple(a for a in (self.first, self.last) if a)
-        fields = [("call", Call), *self.sizes, *((a, Array) for a in arrays)]
+        numbers = [(self.numbers, ctypes.c_void_p)] if self.numbers else []
+        fields = [("call", Call), *self.sizes, *numbers, *((a, Array) for a in arrays)]
         object.__setattr__(self, "descriptor", type(f"lrnn_{self.name}", (ctypes.Structure,), {"_fields_": fields}))
 
     def has_last(self, sizes: dict) -> bool:
@@ -72,6 +76,10 @@ class Op:
         if self.name == "scan_outer":
             return sizes["groups"] == sizes["heads"]
         return self.last is not None and (self.name != "scan_delta" or sizes["steps"] == 1)
+
+    def numbers_at(self) -> int:
+        """The place of its numbers in the descriptor; of offsets, where it has no numbers of its own."""
+        return getattr(self.descriptor, self.numbers).offset if self.numbers else Call.offsets.offset
 
     @property
     def arrays(self) -> tuple[str, ...]:
@@ -179,6 +187,13 @@ def _grid(s):
     }
 
 
+def _dag(s):
+    h, dk, dv = s["heads"], s["key"], s["value"]
+    tokens = {"q": h * dk, "k": h * dk, "v": h * dv, "direct": h, "y": h * dv}
+    rows = {"source": (s["edges"], h), "mark": (s["edges"], h), "transition": (s["pairs"], h)}
+    return {n: ("T", w) for n, w in tokens.items()} | {n: ("R", w) for n, w in rows.items()}
+
+
 def _flow(s):
     m, n = s["m"], s["blocks"]
     return {"a": ("T", m * m * n), "y0": _state(m * n), "y": ("T", m * n)}
@@ -272,6 +287,18 @@ OPS = {
             ("q", "k", "v", "gates", "direct"),
             ("y",),
             _grid,
+        ),
+        Op(
+            "dag_scan",
+            (
+                *(("heads", I64), ("key", I64), ("value", I64), ("edges", I64), ("pairs", I64)),
+                *(("scale", F64), ("reversed", I32), ("tree", I32)),
+            ),
+            ("q", "k", "v", "source", "mark", "transition", "direct"),
+            ("y",),
+            _dag,
+            numbers="links",
+            numbers_width=lambda s: 2 * s["edges"] + 3 * s["pairs"],
         ),
         Op("scan_flow", (("blocks", I64), ("m", I64)), ("a", "y0"), ("y",), _flow),
         Op("scan_dplr", (("width", I64), ("rank", I64)), ("d", "u", "v", "y0"), ("y",), _dplr),
@@ -369,6 +396,32 @@ def tree_levels(nodes: int, arity: int) -> int:
     return levels
 
 
+def dag_links(graphs: Iterable[Iterable[tuple[int, int]]]) -> tuple[list[list[int]], int, int]:
+    """The links of dag_scan, edges and pairs, of graphs that are lists of edges (tail, head), tail < head.
+
+    Returns a list of whole numbers for each graph, and the most edges and pairs that one has (at least 1). A pair is in
+    the multitree (tree=True) unless a path between ancestors of its edges is there already (pLSTM, section 3.2)."""
+    ordered = [sorted(graph) for graph in graphs]
+    if any(tail >= head for edges in ordered for tail, head in edges):
+        raise LrnnError("dag_links: an edge must lead from a node to one of a higher number")
+    pairs = [
+        [(a, b) for b, to in enumerate(edges) for a, before in enumerate(edges[:b]) if before[1] == to[0]]
+        for edges in ordered
+    ]
+    n_edges, n_pairs = (max([1, *map(len, lists)]) for lists in (ordered, pairs))
+    rows = []
+    for edges, joined in zip(ordered, pairs):
+        ancestors = [set() for _ in edges]
+        row = [end for edge in edges for end in edge] + [-1, -1] * (n_edges - len(edges))
+        for a, b in joined:
+            free = not ancestors[a] & ancestors[b]
+            if free:
+                ancestors[b] |= ancestors[a] | {a}
+            row += [a, b, 0 if free else -1]
+        rows.append(row + [-1, -1, -1] * (n_pairs - len(joined)))
+    return rows, n_edges, n_pairs
+
+
 @dataclass
 class Buffer:
     """An array in memory: its address, its strides in elements."""
@@ -399,16 +452,35 @@ def bind(d, name: str, value: Buffer | None, gradient: Buffer | None = None) -> 
             strides[i] = stride
 
 
+def measure(op: Op, d, which: int) -> int:
+    """The bytes of workspace that a pass needs; KEPT: of the values that a forward pass keeps for its backward pass."""
+    lib, size = library(d.call.dtype == DTYPES["float64"]), ctypes.c_size_t()
+    if getattr(lib, f"lrnn_{op.name}_workspace")(ctypes.byref(d), which, ctypes.byref(size)) != 0:
+        raise LrnnError(lib.lrnn_last_error().decode())
+    return size.value
+
+
+def measure_kept(
+    op: Op, sizes: dict, dtype: str, batch: int, length: int, present: Iterable[str], cuda: int | None = None
+) -> int:
+    """The bytes to be kept by a call with these arrays, whose memory is not there yet, on the CPU or a CUDA device."""
+    d = descriptor(op, sizes, dtype, batch, length)
+    if cuda is not None:
+        d.call.device, d.call.index = CUDA, cuda
+    for i, name in enumerate(present):
+        getattr(d, name).data = (i + 1) << 44  # far apart, and read by nobody
+    if op.numbers:
+        setattr(d, op.numbers, 1 << 43)
+    return measure(op, d, KEPT)
+
+
 def run(op: Op, d, which: int, workspace: Callable[[int], tuple[int, object]]) -> None:
     """Runs a pass. workspace(bytes) gives an address aligned to 64 bytes, and an object that keeps it alive."""
-    lib = library(d.call.dtype == DTYPES["float64"])
-    size, kept = ctypes.c_size_t(), None
-    status = getattr(lib, f"lrnn_{op.name}_workspace")(ctypes.byref(d), which, ctypes.byref(size))
-    if status == 0:
-        if size.value:
-            d.call.workspace, kept = workspace(size.value)
-            d.call.workspace_bytes = size.value
-        status = getattr(lib, f"lrnn_{op.name}_{'backward' if which else 'forward'}")(ctypes.byref(d))
-    del kept
+    lib, alive = library(d.call.dtype == DTYPES["float64"]), None
+    d.call.workspace_bytes = measure(op, d, which)
+    if d.call.workspace_bytes:
+        d.call.workspace, alive = workspace(d.call.workspace_bytes)
+    status = getattr(lib, f"lrnn_{op.name}_{'backward' if which else 'forward'}")(ctypes.byref(d))
+    del alive
     if status != 0:
         raise LrnnError(lib.lrnn_last_error().decode())

@@ -132,6 +132,24 @@ def grid_scan(q, k, v, gates, direct, scale=1.0):
     return scale * out
 
 
+def dag_scan(q, k, v, source, mark, transition, direct, links, scale=1.0, reversed=False, tree=False):
+    out, n_edges = direct[..., None] * (q * k).sum(-1, keepdims=True) * v, source.shape[1]
+    for b, numbers in enumerate(np.asarray(links)):
+        edges, pairs, states = numbers[: 2 * n_edges].reshape(-1, 2), numbers[2 * n_edges :].reshape(-1, 3), {}
+        for e in range(n_edges)[:: -1 if reversed else 1]:
+            tail, head = edges[e][:: -1 if reversed else 1]
+            if tail < 0:
+                continue
+            C = source[b, e, :, None, None] * k[b, tail][:, :, None] * v[b, tail][:, None, :]
+            for p, (before, after, kept) in enumerate(pairs):
+                before, after = (after, before) if reversed else (before, after)
+                if after == e and not (tree and kept < 0):
+                    C = C + transition[b, p, :, None, None] * states[before]
+            states[e] = C
+            out[b, head] += np.einsum("h,hkv,hk->hv", mark[b, e], C, q[b, head])
+    return scale * out
+
+
 def scan_flow(a, y0):
     y, out = y0, np.empty((y0.shape[0], a.shape[1], *y0.shape[1:]), y0.dtype)
     for t in range(a.shape[1]):

@@ -241,6 +241,7 @@ cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaInitDevice(int index, unsigned schedule, unsigned flags);
 cudaError_t cudaSetDevice(int index);
+cudaError_t cudaGetDevice(int *index);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int index);
 
 struct cudaFuncAttributes {

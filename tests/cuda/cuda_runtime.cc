@@ -49,6 +49,12 @@ struct cuda_host_stream {
     std::deque<item> queued;
 };
 
+/* The stream itself; that of NULL, the default stream, is like the others. */
+static cudaStream_t own(cudaStream_t stream) {
+    static cuda_host_stream unnamed;
+    return stream ? stream : &unnamed;
+}
+
 struct cuda_host_event {
     cudaStream_t stream;        /* that it was recorded on last */
     cuda_host_graph *capture;   /* and into which capture of it */
@@ -153,6 +159,7 @@ static void queue(cudaStream_t stream, item next) {
 
 static cudaError_t enqueue(cudaStream_t stream, std::function<void()> work, bool kernel) {
     item whole = {[=] { run_or_fail(work, kernel); }, nullptr, nullptr};
+    stream = own(stream);
     if (stream->capture)
         stream->capture->captured[stream].push_back(whole);
     else
@@ -172,6 +179,7 @@ static void close_memory(void);
 
 cudaError_t cuda_host_enqueue(cudaStream_t stream, std::function<void()> work, bool opens) {
     if (launch_finds_no_memory()) return cudaErrorMemoryAllocation;
+    stream = own(stream);
     if (stream->capture && opens) stream->capture->overlaps = true;
     return enqueue(
         stream,
@@ -195,6 +203,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    stream = own(stream);
     if (stream->capture) cuda_host_die("a stream is waited for while it is captured");
     run_queue(stream);
     return answer();
@@ -383,8 +392,17 @@ cudaError_t cudaInitDevice(int index, unsigned, unsigned) {
     return cudaSetDevice(index);
 }
 
+static thread_local int current_device;
+
 cudaError_t cudaSetDevice(int index) {
-    return index < setting("LRNN_CUDA_HOST_DEVICES", 1) ? failure.load() : cudaErrorInvalidDevice;
+    if (index < 0 || index >= setting("LRNN_CUDA_HOST_DEVICES", 1)) return cudaErrorInvalidDevice;
+    current_device = index;
+    return failure.load();
+}
+
+cudaError_t cudaGetDevice(int *index) {
+    *index = current_device;
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int index) {
@@ -548,7 +566,7 @@ cudaError_t cudaFreeHost(void *memory) {
 /* Reads memory that is not pinned before it returns. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
     holding lock(device);
-    bool now_read = kind == cudaMemcpyHostToDevice && !stream->capture && !within(pinned, from);
+    bool now_read = kind == cudaMemcpyHostToDevice && !own(stream)->capture && !within(pinned, from);
     if (kind == cudaMemcpyHostToDevice ? within(allocations, from) : !within(allocations, from))
         return cudaErrorInvalidValue;
     if (kind == cudaMemcpyDeviceToHost ? within(allocations, to) : !within(allocations, to))

@@ -326,7 +326,7 @@ part_1() {
         suite_in_shares cuda 8 &
         suite_in_shares cuda_order 4 &
         wait # contexts take the device in turns, and these two wait for it the most often
-        for name in cuda_run cuda_ways cuda_values cuda_population; do suite "$name" 400 yes & done
+        for name in cuda_run cuda_ways cuda_values cuda_library cuda_population; do suite "$name" 400 yes & done
     fi
     for tool in memcheck racecheck synccheck; do sanitize "$tool" & done
     wait

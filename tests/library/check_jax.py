@@ -31,6 +31,13 @@ def complex_of(*shape):
     return draw(*shape, low=-0.6, high=0.6) + 1j * draw(*shape, low=-0.6, high=0.6)
 
 
+GRAPHS = [[(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)], [(1, 2), (0, 1), (2, 4)], []]
+
+
+def label(name, rest):
+    return f"{name} { {k: x for k, x in rest.items() if k != 'links'} or ''}"
+
+
 # name, arrays, arrays by name, other keywords
 CASES = [
     ("scan_diag", [draw(B, T, 5), draw(B, T, 5)], {"h0": draw(B, 5)}, {}),
@@ -80,6 +87,15 @@ CASES = [
         {},
         {"scale": 0.7},
     ),
+    (
+        "dag_scan",
+        [
+            *(draw(B, 5, 2, 2), draw(B, 5, 2, 2), draw(B, 5, 2, 3)),
+            *(draw(B, 5, 2), draw(B, 5, 2), draw(B, 4, 2), draw(B, 5, 2)),
+        ],
+        {},
+        {"links": lrnn.jax.dag_links(GRAPHS), "tree": True},
+    ),
     ("scan_flow", [draw(B, T, 2, 2, 3) / 3, draw(B, 3, 2)], {}, {}),
     ("scan_dplr", [draw(B, T, 3), draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, 3)], {}, {}),
     ("scan_hadamard", [draw(B, T, 4), draw(B, 4)], {}, {}),
@@ -91,7 +107,7 @@ def results(value):
     return [a for a in (value if isinstance(value, tuple) else (value,)) if a is not None]
 
 
-assert {case[0] for case in CASES} == set(lrnn.jax.__all__) - {"LrnnError"}
+assert {case[0] for case in CASES} == set(lrnn.jax.__all__) - {"LrnnError", "dag_links"}
 for name, arrays, named, rest in CASES:
     function, naive, keys = getattr(lrnn.jax, name), getattr(lrnn.reference, name), list(named)
     everything = [*arrays, *named.values()]
@@ -107,7 +123,7 @@ for name, arrays, named, rest in CASES:
     assert len(found) == len(jitted) == len(expected) - fewer, name
     near = [abs(np.asarray(f) - e).max() < 1e-12 for f, e in zip(found, expected)]
     check(
-        f"{name} {rest or ''} is the naive form to 1e-12, jitted as well",
+        f"{label(name, rest)} is the naive form to 1e-12, jitted as well",
         all(near) and all((f == j).all() for f, j in zip(found, jitted)),
     )
     check_grads(run, everything, order=1, modes=["rev"], atol=1e-6, rtol=1e-6)
@@ -127,6 +143,56 @@ for name, arrays, named, rest in CASES:
     same += [jnp.allclose(o[1], e, rtol=0, atol=1e-12) for o, e in zip(one, each)]
     check(f"{name} under vmap is separate calls, gradients as well", all(same))
 
+
+def packed_apart(name, arrays, named, rest, lengths):
+    """Results and gradients of sequences one after another, and of each alone."""
+    function, keys = getattr(lrnn.jax, name), list(named)
+    shared = [name == "scan_lstm" and i > 0 or a.shape[0] != B for i, a in enumerate(arrays)]
+    states = [a.ndim < 3 for a in arrays]  # y0 of the flows, beside tokens of three axes and more
+    if name == "scan_flow":
+        states = [False, True]
+    everything = [*arrays, *named.values()]
+    kinds = ["S" if s else "B" if b else "T" for s, b in zip(shared, states)]
+    kinds += ["B" if k in ("h0", "s0", "c0") else "T" for k in keys]
+    offsets = jnp.array(np.cumsum([0, *lengths]), jnp.int32)
+
+    def run(given, **more):
+        return results(function(*given[: len(arrays)], **dict(zip(keys, given[len(arrays) :])), **rest, **more))
+
+    def together(*given):
+        cut = {"T": lambda a: jnp.concatenate([a[b, :n] for b, n in enumerate(lengths)])}
+        return run([cut.get(kind, lambda a: a)(a) for kind, a in zip(kinds, given)], offsets=offsets)
+
+    def alone(*given):
+        own = {"T": lambda a, b, n: a[b : b + 1, :n], "B": lambda a, b, n: a[b : b + 1], "S": lambda a, b, n: a}
+        parts = [run([own[k](a, b, n) for k, a in zip(kinds, given)]) for b, n in enumerate(lengths)]
+        tokens = jnp.concatenate([p[0].reshape(-1, *p[0].shape[2:]) for p in parts])
+        return [tokens, *(jnp.concatenate(last) for last in zip(*(p[1:] for p in parts)))]
+
+    def objective(form):
+        return lambda *given: sum((abs(r) ** 2).sum() for r in form(*given))
+
+    every = tuple(range(len(everything)))
+    return [[*form(*everything), *jax.grad(objective(form), every)(*everything)] for form in (jax.jit(together), alone)]
+
+
+for case in CASES:
+    if case[0] in ("grid_scan", "dag_scan", "tree_solve"):  # all their sequences have one length
+        continue
+    one, apart = packed_apart(*case, [4, 0, 5])
+    assert len(one) == len(apart), case[0]
+    same = [jnp.allclose(a, b, rtol=0, atol=1e-12) for a, b in zip(one, apart)]
+    check(f"{label(case[0], case[3])} of unequal lengths is separate calls, gradients as well", all(same))
+
+# A gradient a row of outputs (jacrev) maps the backward pass alone, whose kept values are then those of one batch.
+q, k, v, decay = draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, T, 2, 4), draw(B, T, 2, low=0.2)
+rows = jax.jacrev(lambda v: lrnn.jax.scan_outer(q, k, v, decay)[0][:, -1].sum((1, 2)))(v)
+row = jax.grad(lambda v: lrnn.jax.scan_outer(q, k, v, decay)[0][1, -1].sum())(v)
+check("jacrev is a gradient a row", jnp.allclose(rows[1], row, rtol=0, atol=1e-12))
+twice = jax.vmap(jax.vmap(jax.grad(lambda v: (lrnn.jax.scan_outer(q, k, v, decay)[0] ** 2).sum())))
+grid = jnp.stack([jnp.stack([v, 2 * v]), jnp.stack([3 * v, 4 * v])])
+check("vmap of vmap", jnp.allclose(twice(grid)[1, 0], 3 * twice(grid)[0, 0], rtol=0, atol=1e-12))
+
 empty = lrnn.jax.scan_block(draw(0, 5, 2, 3, 4), draw(0, 5, 2, 4))[0]
 check("an empty batch works", empty.shape == (0, 5, 2, 4))
 half = lrnn.jax.scan_block(draw(B, T, 2, 3, 4).astype(jnp.bfloat16), draw(B, T, 2, 4).astype(jnp.bfloat16))[0]
@@ -135,6 +201,11 @@ for words, wrong in (
     ("expected float64(3, 5, 24)", lambda: lrnn.jax.scan_block(draw(B, T, 2, 3, 3), draw(B, T, 2, 4))),
     ("expected one of softmax", lambda: lrnn.jax.scan_block(draw(B, T, 2, 3, 4), draw(B, T, 2, 4), gate="soft")),
     ("dtype float16", lambda: lrnn.jax.scan_diag(draw(5).astype(jnp.float16), draw(B, T, 5).astype(jnp.float16))),
+    ("offsets is float64", lambda: lrnn.jax.scan_hadamard(draw(T, 4), draw(B, 4), offsets=draw(B + 1))),
+    (
+        "offsets[2]=1, expected numbers from 0 that do not fall",
+        lambda: lrnn.jax.scan_hadamard(draw(T, 4), draw(2, 4), offsets=jnp.array([0, 3, 1])),
+    ),
     ("power of two", lambda: lrnn.jax.scan_hadamard(draw(B, T, 3), draw(B, 3))),
     (
         "differentiat",

@@ -411,7 +411,7 @@ START_TEST(faults_are_refused) {
     FAULT(d->call.dtype = 7, LRNN_BAD_ARGUMENT, "dtype=7");
     FAULT(d->call.dtype = REAL_IS_DOUBLE ? LRNN_F32 : LRNN_F64, LRNN_UNSUPPORTED,
           REAL_IS_DOUBLE ? "liblrnn.so" : "liblrnn-f64.so");
-    FAULT(d->call.device = LRNN_CUDA, LRNN_UNSUPPORTED, "CUDA memory");
+    FAULT((d->call.device = LRNN_CUDA, d->call.index = 99), LRNN_UNSUPPORTED, "CUDA memory");
     FAULT(d->call.device = 5, LRNN_BAD_ARGUMENT, "device=5");
     FAULT(d->call.threads = -1, LRNN_BAD_ARGUMENT, "threads=-1");
     FAULT(d->call.batch = -1, LRNN_BAD_ARGUMENT, "batch=-1");

@@ -36,6 +36,14 @@ def complex_of(*shape, size=0.7):
     return torch.complex(draw(*shape, low=-size, high=size), draw(*shape, low=-size, high=size))
 
 
+# Of 5 edges and 4 pairs at most; a multitree leaves out a pair of the first.
+GRAPHS = [[(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)], [(1, 2), (0, 1), (2, 4)], []]
+
+
+def label(name, rest):
+    return f"{name} { {k: x for k, x in rest.items() if k != 'links'} or ''}"
+
+
 # name, positional tensors, keyword tensors, other keywords
 CASES = [
     ("scan_diag", [draw(B, T, 5), draw(B, T, 5)], {"h0": draw(B, 5)}, {}),
@@ -104,6 +112,18 @@ CASES = [
         {},
         {"scale": 0.7},
     ),
+    *[
+        (
+            "dag_scan",
+            [
+                *(draw(B, 5, 2, 2), draw(B, 5, 2, 2), draw(B, 5, 2, 3)),
+                *(draw(B, 5, 2), draw(B, 5, 2), draw(B, 4, 2), draw(B, 5, 2)),
+            ],
+            {},
+            {"links": lrnn.torch.dag_links(GRAPHS), "scale": 0.7, "reversed": backwards, "tree": tree},
+        )
+        for backwards, tree in ((False, False), (True, True))
+    ],
     ("scan_flow", [draw(B, T, 2, 2, 3, low=-0.4, high=0.4), draw(B, 3, 2)], {}, {}),
     ("scan_dplr", [draw(B, T, 3), draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, 3)], {}, {}),
     ("scan_hadamard", [draw(B, T, 4), draw(B, 4)], {}, {}),
@@ -136,13 +156,24 @@ for name, tensors, named, rest in CASES:
     fewer = shared or name == "scan_diag_complex"  # the naive form alone gives a last state
     check(f"{name} gives as many arrays", len(found) == len(expected) - fewer)
     check(
-        f"{name} {rest or ''} is the naive form to 1e-12",
+        f"{label(name, rest)} is the naive form to 1e-12",
         all(np.abs(f.numpy() - e).max() < 1e-12 for f, e in zip(found, expected)),
     )
     apart = [t.transpose(0, -1).contiguous().transpose(0, -1) for t in everything]
     check(f"{name} takes any strides", all(torch.equal(f, a) for f, a in zip(found, results(run(*apart)))))
     wanted = [t.clone().requires_grad_() for t in everything]
     check(f"{name} passes gradcheck", torch.autograd.gradcheck(lambda *g: results(run(*g)), wanted))
+
+    def objective(*given):
+        return sum((r.abs() ** 2).sum() for r in results(run(*given)))
+
+    several = [torch.stack([t, 0.9 * t]) for t in everything]
+    gradients = torch.func.grad(objective, tuple(range(len(everything))))
+    mapped, apart = torch.func.vmap(gradients)(*several), [gradients(*(t[i] for t in several)) for i in range(2)]
+    same = [torch.allclose(m[i], a, rtol=0, atol=1e-12) for i in range(2) for m, a in zip(mapped, apart[i])]
+    plain = torch.autograd.grad(objective(*wanted), wanted)
+    same += [torch.allclose(p, a, rtol=0, atol=1e-12) for p, a in zip(plain, apart[0])]
+    check(f"{name} under vmap and grad of torch.func is separate calls", all(same))
 
 
 def calls_of(name, tensors, named, rest):
@@ -166,8 +197,7 @@ def packed_apart(op, arguments, lengths):
         return sum((o * torch.arange(1, o.numel() + 1).reshape(o.shape).cos()).sum() for o in outs if o.numel())
 
     def run(arrays, offsets):
-        outs = operator(*arrays, offsets, *sizes.values())
-        return outs if isinstance(outs, tuple) else (outs,)
+        return operator(*arrays, offsets, *sizes.values(), True)[:-1]
 
     def cut(t, kind):
         return t if t is None or kind != "T" else torch.cat([t[b, :n] for b, n in enumerate(lengths)])
@@ -194,9 +224,10 @@ def packed_apart(op, arguments, lengths):
 for name, tensors, named, rest in CASES:
     op, arguments = lrnn.ops.OPS[name], calls_of(name, tensors, named, rest)
     operator = getattr(torch.ops.lrnn, name).default
-    wanted = [a.clone().requires_grad_() if torch.is_tensor(a) else a for a in arguments]
-    check(f"opcheck of {name} {rest or ''}", set(torch.library.opcheck(operator, wanted).values()) == {"SUCCESS"})
-    if name in ("grid_scan", "tree_solve"):  # all their sequences have one length
+    wanted = [a.clone().requires_grad_() if torch.is_tensor(a) and a.is_floating_point() else a for a in arguments]
+    wanted.append(True)
+    check(f"opcheck of {label(name, rest)}", set(torch.library.opcheck(operator, wanted).values()) == {"SUCCESS"})
+    if name in ("grid_scan", "dag_scan", "tree_solve"):  # all their sequences have one length
         continue
     one, apart = packed_apart(op, arguments, [4, 0, 5])
     same = [torch.allclose(a, b, rtol=0, atol=1e-12) for a, b in zip(one, apart)]
@@ -218,8 +249,20 @@ check("an empty batch works", empty.shape == (0, 5, 2, 4))
 h, last = lrnn.torch.scan_block(draw(B, T, 2, 3, 4).bfloat16(), draw(B, T, 2, 4).bfloat16())
 check("bfloat16 works", h.dtype == torch.bfloat16 and h.isfinite().all())
 
+
+
+def wrong_links():
+    tensors, rest = next((case[1], case[3]) for case in CASES if case[0] == "dag_scan")
+    return lrnn.torch.dag_scan(*tensors, **{**rest, "links": rest["links"][:, 1:]})
+
+
 for words, wrong in (
-    ("expected (3, 6, 24)", lambda: torch.ops.lrnn.scan_block(draw(B, T, 23), draw(B, T, 8), None, None, 4, 2, 0)),
+    (
+        "expected (3, 6, 24)",
+        lambda: torch.ops.lrnn.scan_block(draw(B, T, 23), draw(B, T, 8), None, None, 4, 2, 0, False),
+    ),
+    ("expected contiguous int32 (3, 22)", lambda: wrong_links()),
+    ("to one of a higher number", lambda: lrnn.torch.dag_links([[(1, 0)]])),
     ("they must agree", lambda: lrnn.torch.scan_block(draw(B, T, 2, 3, 4).float(), draw(B, T, 2, 4))),
     ("expected float32", lambda: lrnn.torch.scan_diag(draw(5).half(), draw(B, T, 5).half())),
     ("expected one of softmax", lambda: lrnn.torch.scan_block(draw(B, T, 2, 3, 4), draw(B, T, 2, 4), gate="soft")),
@@ -239,6 +282,33 @@ try:
 except RuntimeError as error:
     sentence = str(error)
 check("the gradient of a gradient is refused", sentence)
+
+# A gradient a row of outputs (jacrev) maps the backward pass alone, whose kept values are then those of one batch.
+q, k, v, decay = draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, T, 2, 4), draw(B, T, 2, low=0.2)
+rows = torch.func.jacrev(lambda v: lrnn.torch.scan_outer(q, k, v, decay)[0][:, -1].sum((1, 2)))(v)
+row = torch.func.grad(lambda v: lrnn.torch.scan_outer(q, k, v, decay)[0][1, -1].sum())(v)
+check("jacrev is a gradient a row", torch.allclose(rows[1], row, rtol=0, atol=1e-12))
+last = lambda v: lrnn.torch.scan_outer(q, k, v, decay)[0].square().sum()  # noqa: E731
+for words, wrong in (
+    ("gradient of a gradient", lambda: torch.func.grad(lambda v: torch.func.grad(last)(v).sum())(v)),
+    ("forward-mode derivatives", lambda: torch.func.jvp(last, (v,), (v,))),
+):
+    try:
+        wrong()
+        sentence = ""
+    except lrnn.torch.LrnnError as error:
+        sentence = str(error)
+    check(f"torch.func refuses: {words}", words in sentence)
+
+# The gradient takes what the forward pass kept: nothing of a forward pass that needs no gradient.
+u, wh, bh = draw(B, T, 12), draw(12, 3), draw(12)
+kept = {keep: torch.ops.lrnn.scan_lstm(u, wh, bh, None, 3, keep)[-1] for keep in (False, True)}
+check("values are kept where a gradient may come", kept[True].numel() > 0 == kept[False].numel())
+h = torch.ops.lrnn.scan_lstm(u, wh, bh, None, 3, True)[0]
+without, with_kept = (
+    torch.ops.lrnn.scan_lstm_backward(u, wh, bh, h, h.cos(), kept[keep], [True] * 3, None, 3) for keep in (False, True)
+)
+check("gradients with and without kept values", all(torch.equal(a, b) for a, b in zip(without, with_kept)))
 
 # torch.compile without a graph break gives the training that eager mode gives.
 layers = [

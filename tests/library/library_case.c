@@ -58,6 +58,23 @@ SIZES(delta_steps, scan_delta, DELTA_SIZES = 2)
 SIZES(delta_none, scan_delta, DELTA_SIZES = 1)
 SIZES(plstm, scan_plstm, d->heads = 2; d->states = 2; d->key = 2; d->value = 3; d->scale = 0.7)
 SIZES(grid, grid_scan, d->rows = 2; d->columns = 3; d->heads = 2; d->key = 2; d->value = 3; d->scale = 0.7)
+/* Three graphs of 5 nodes: edges 0-1, 0-2, 1-3, 2-3, 3-4, where a multitree leaves out the pair of 2-3 and 3-4; a path;
+ * and no edge. */
+static const int32_t dag_links[3][2 * 5 + 3 * 5] = {
+    {0, 1, 0, 2, 1, 3, 2, 3, 3, 4, 0, 2, 0, 1, 3, 0, 2, 4, 0, 3, 4, 0, -1, -1, -1},
+    {0, 1, 1, 2, 2, 3, 3, 4, -1, -1, 0, 1, 0, 1, 2, 0, 2, 3, -1, -1, -1, -1, -1, -1, -1},
+    {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+};
+#define DAG_SIZES                                                                                                      \
+    d->heads = 2;                                                                                                      \
+    d->key = 2;                                                                                                        \
+    d->value = 3;                                                                                                      \
+    d->edges = d->pairs = 5;                                                                                           \
+    d->scale = 0.7;                                                                                                    \
+    d->links = dag_links[0];                                                                                           \
+    d->reversed
+SIZES(dag, dag_scan, DAG_SIZES = 0)
+SIZES(dag_tree, dag_scan, DAG_SIZES = 1; d->tree = 1)
 SIZES(flow, scan_flow, d->blocks = 2; d->m = 2)
 SIZES(dplr, scan_dplr, d->width = 3; d->rank = 2)
 SIZES(hadamard, scan_hadamard, d->width = 4)
@@ -80,6 +97,13 @@ SIZES(tree_free, tree_solve, d->arity = 3; d->levels = 2; d->width = 2; d->beta 
     { AT(op, f), BOX_FIRST, BOX_SEQUENCES, 0, w, -1, 1 }
 #define LAST(op, f, w)                                                                                                 \
     { AT(op, f), BOX_LAST, BOX_SEQUENCES, 0, w, -1, 1 }
+#define EACH(op, f, r, w)                                                                                              \
+    { AT(op, f), BOX_IN, BOX_SEQUENCES, r, w, -1, 1 }
+#define DAG_ARRAYS                                                                                                     \
+    {                                                                                                                  \
+        IN(dag_scan, q, 4), IN(dag_scan, k, 4), IN(dag_scan, v, 6), EACH(dag_scan, source, 5, 2),                      \
+            EACH(dag_scan, mark, 5, 2), EACH(dag_scan, transition, 5, 2), IN(dag_scan, direct, 2), OUT(dag_scan, y, 6) \
+    }
 #define LENGTH 7
 
 const struct op_case op_cases[] = {
@@ -218,6 +242,8 @@ const struct op_case op_cases[] = {
      false,
      {IN(grid_scan, q, 4), IN(grid_scan, k, 4), IN(grid_scan, v, 6), BETWEEN(grid_scan, gates, 64, -.5, .5),
       IN(grid_scan, direct, 2), OUT(grid_scan, y, 6)}},
+    {OP(dag_scan), dag_sizes, 3, 5, false, DAG_ARRAYS},
+    {OP(dag_scan), dag_tree_sizes, 3, 5, false, DAG_ARRAYS},
     {OP(scan_flow),
      flow_sizes,
      3,
@@ -329,10 +355,14 @@ void box_put(const struct box *x, int64_t i, double value) {
         memcpy(at, &half, sizeof half);
 }
 
-static void box_reserve(struct box *x, size_t bytes) {
+size_t box_memory_bytes(const struct box *x) {
+    return (x->bytes + 2 * GUARD + 63) / 64 * 64;
+}
+
+void box_reserve(struct box *x, size_t bytes) {
     x->bytes = bytes;
-    x->memory = aligned_alloc(64, (bytes + 2 * GUARD + 63) / 64 * 64);
-    memset(x->memory, 0xA5, bytes + 2 * GUARD);
+    x->memory = aligned_alloc(64, box_memory_bytes(x));
+    memset(x->memory, 0xA5, box_memory_bytes(x));
     x->data = (char *)x->memory + GUARD;
 }
 
@@ -370,7 +400,7 @@ lrnn_call *boxes_call(struct op_boxes *b) {
     return (lrnn_call *)(void *)b->descriptor;
 }
 
-static lrnn_array *boxes_array(struct op_boxes *b, int i) {
+lrnn_array *boxes_array(struct op_boxes *b, int i) {
     return (lrnn_array *)(void *)(b->descriptor + b->op->arrays[i].at);
 }
 
@@ -385,12 +415,12 @@ void boxes_make(struct op_boxes *b, const struct op_case *op, int64_t batch, int
         const struct array_case *a = &op->arrays[i];
         if (!states && (a->role == BOX_FIRST || a->role == BOX_LAST)) continue;
         int64_t tokens[] = {offsets ? 1 : batch, length, a->width}, sequences[] = {batch, a->width},
-                shared[] = {a->rows, a->width};
-        int rank = a->axes == BOX_TOKENS ? 3 : a->axes == BOX_SEQUENCES || a->rows ? 2 : 1;
-        const int64_t *dims = a->axes == BOX_TOKENS      ? tokens
-                              : a->axes == BOX_SEQUENCES ? sequences
-                              : a->rows                  ? shared
-                                                         : shared + 1;
+                rows[] = {batch, a->rows, a->width};
+        int rank = a->axes == BOX_TOKENS ? 3 : (a->axes == BOX_SEQUENCES) + (a->rows > 0) + 1;
+        const int64_t *dims = a->axes == BOX_TOKENS   ? tokens
+                              : a->axes == BOX_SHARED ? rows + (a->rows ? 1 : 2)
+                              : a->rows               ? rows
+                                                      : sequences;
         box_make(&b->value[i], rank, dims, dtype, layout);
         box_make(&b->gradient[i], rank, dims, dtype, layout);
         if (a->role == BOX_IN || a->role == BOX_FIRST) box_fill(&b->value[i], a->low, a->high, seed, (uint64_t)i);
@@ -435,6 +465,10 @@ void boxes_run(struct op_boxes *b, lrnn_pass pass) {
     boxes_call(b)->workspace_bytes = bytes;
     lrnn_status status = pass == LRNN_FORWARD ? b->op->forward(b->descriptor) : b->op->backward(b->descriptor);
     ck_assert_msg(status == LRNN_OK, "%s", lrnn_last_error());
+    boxes_check_guards(b);
+}
+
+void boxes_check_guards(const struct op_boxes *b) {
     ck_assert(guards_intact(&b->workspace));
     for (int i = 0; i < CASE_ARRAYS; i++)
         if (b->value[i].memory)

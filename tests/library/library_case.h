@@ -16,7 +16,7 @@ struct array_case {
     size_t at;
     enum box_role role;
     enum box_axes axes;
-    int64_t rows, width; /* rows: of a shared array of rank 2; 0: rank 1 */
+    int64_t rows, width; /* rows > 0: one more axis, of a shared array or of each sequence */
     double low, high;
 };
 
@@ -68,12 +68,17 @@ void boxes_leave_out(struct op_boxes *b, int i);       /* array i becomes absent
 void boxes_forget(struct op_boxes *b, int i);          /* its addresses become NULL */
 void boxes_forget_gradient(struct op_boxes *b, int i); /* the gradient of array i is not wanted */
 lrnn_call *boxes_call(struct op_boxes *b);
+lrnn_array *boxes_array(struct op_boxes *b, int i); /* array i in the descriptor */
 
 /* Compares all that a pass writes: values of outputs, gradients of inputs. They agree within tolerance * (1 + |b|). */
 void boxes_compare(const struct op_boxes *a, const struct op_boxes *b, lrnn_pass pass, double tolerance);
 
 /* Runs a pass with exactly the workspace that it asks for; fails the test on an error or a broken guard zone. */
 void boxes_run(struct op_boxes *b, lrnn_pass pass);
+void boxes_check_guards(const struct op_boxes *b); /* fails the test on a broken one */
+
+void box_reserve(struct box *x, size_t bytes); /* memory of so many bytes between guard zones */
+size_t box_memory_bytes(const struct box *x);  /* guard zones included */
 
 int64_t box_count(const struct box *x);
 double box_get(const struct box *x, int64_t i); /* element i in dense order */

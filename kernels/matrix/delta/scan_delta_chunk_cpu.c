@@ -70,9 +70,10 @@ struct matrices {
     real *dU;          /* chunk x VW */
     real *Y;           /* chunk x chunk: Y_t[r] of the equations */
     /* Arrays of states, one state per row: */
-    struct scratch_rows all_S;  /* forward: S of each head of the group that is computed together */
-    struct scratch_rows all_G;  /* backward: G of each head of the group */
-    struct scratch_rows states; /* backward: the states before the chunks between two states that forward stored */
+    struct scratch_rows all_S; /* forward: S of each head of the group that is computed together */
+    struct scratch_rows all_G; /* backward: G of each head of the group */
+    struct scratch_rows
+        states; /* backward: the states before all chunks between two that forward stored, computed again */
 };
 
 enum { TWO = 2 * STATE_CHUNK };
