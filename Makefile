@@ -153,7 +153,7 @@ HOST_CC := $(if $(filter host,$(cuda_mode)),$(wildcard tests/cuda/*.cc tests/cud
 HOST_TESTS := $(filter tests/cuda/host/check_%,$(HOST_CC))
 # The sources that differ by CUDA mode: they use cuda_defines, a list of CUDA's suites or the flags of the build.
 own_src := core/place.c core/place_stream.c kernels/registry.c library/device.c harness/store/version.c \
-           tests/main.c $(wildcard tests/cuda/*.c)
+           tests/main.c $(wildcard tests/cuda/*.c tests/cuda/host/*.c)
 to_objs = $(patsubst %.c,$(OBJ)/%.o,$(filter-out $(own_src),$(1))) $(patsubst %.c,$(OWN)/%.o,$(filter $(own_src),$(1)))
 main  := $(OBJ)/harness/main.o
 objs  := $(call to_objs,$(SRC)) $(CU:%.cu=$(OWN)/%.cu.o) \
