@@ -305,7 +305,7 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
     if (died) fail(&end, ST_OK, "the process that writes the record of run %.8s has died", s->id.run_id);
     int ended = (int)end.status;
     bool done = record_check(s->spec.config.out, s->id.run_id) == RECORD_DONE;
-    /* Whether the run ended because a file could not be written. Then the model did not fail: no record says that. */
+    /* Whether a file could not be written. Then the model is not at fault, and gets no record of a failure. */
     bool unwritten = j->writing || (ended && j->last.unwritten);
     if (done) {
         r->work_done += s->estimate.flops;

@@ -6,9 +6,8 @@
  * neighbouring blocks, with the same i, so they read neighbouring values. Backward recomputes the gates. Let G_t be the
  * whole gradient of h_t: dh_t plus the carry A_{t+1}^T G_{t+1} from later steps. Row i adds a_t[i][j] G_t[i] to element
  * j of the carry to step t - 1. Let x = (h_{t-1}, v_t[i]), so that h_t[i] = sum_l a_t[i][l] x_l, and let w be the
- * derivative da / dz at a constant S, the sum that normalises the row (gate.h). z also acts through S, which adds -w
- * G_t[i] sum_l a_l x_l = -w G_t[i] h_t[i] to its gradient; forward has stored h, so backward need not compute the sum
- * over l:
+ * derivative da / dz with S held constant, the sum that normalises the row (gate.h). z also changes S, which adds -w
+ * G_t[i] sum_l a_l x_l to the gradient of z. This sum is h_t[i], which forward has stored. Together:
  *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i])
  * Long sequences are cut into chunks (scan.cuh). For a chunk from step f to step e, let P = A_e ... A_f. A state before
  * the chunk contributes P times itself to the state after it; a carry from later chunks contributes P^T times itself to
@@ -49,7 +48,7 @@ template <int m> struct block_forward : block_walk<m> {
     struct shared {
         real h[2][m][block_walk<m>::LANES];
     };
-    const real *carry; /* the state before each lane's first step; NULL means zeros */
+    const real *carry; /* the state before the first step of each lane (scan.cuh); NULL means zeros */
     real *h;
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, shared &) const {
