@@ -89,8 +89,7 @@ static void print_length(FILE *f) {
         "runs)\n"
         "  end a run before the schedule's end.\n"
         "  If two sources set steps or epochs, the stronger source wins. If one source sets both, steps win.\n"
-        "  If a source sets any of steps, epochs, stop-after, budget and limit, then stop-after and budget of weaker\n"
-        "  sources have no effect.\n",
+        "  A source that sets any of these five cancels stop-after and budget of all weaker sources.\n",
         f);
 }
 

@@ -305,7 +305,7 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
     if (died) fail(&end, ST_OK, "the process that writes the record of run %.8s has died", s->id.run_id);
     int ended = (int)end.status;
     bool done = record_check(s->spec.config.out, s->id.run_id) == RECORD_DONE;
-    /* A file could not be written. The model did not fail, so no record is written. */
+    /* Whether a file could not be written. Then the model is not at fault, and gets no record of a failure. */
     bool unwritten = j->writing || (ended && j->last.unwritten);
     if (done) {
         r->work_done += s->estimate.flops;
@@ -347,7 +347,8 @@ static void note_report(struct runner *r, struct job *j, struct member_report *r
         r->told_of_memory = true;
     }
     const struct progress *p = &report->progress;
-    if (report->kind == REPORT_PROGRESS && j->last.progress.steps == 0 && p->step > 1) /* first report, after a step */
+    /* The first report comes after one step, so an earlier sweep did all steps before that. */
+    if (report->kind == REPORT_PROGRESS && j->last.progress.steps == 0 && p->step > 1)
         j->work_before = j->setup->estimate.flops * (double)(p->step - 1) / (double)p->steps;
     if (report->kind == REPORT_PROGRESS) live_tell(&j->live, p, &j->claim);
     if (report->kind != REPORT_PROGRESS) report->progress = j->last.progress;
@@ -535,9 +536,9 @@ static void run_waiting(struct runner *r) {
 }
 
 const char *runner_goes_on(bool force, bool retry_failed) {
-    if (force) return "without --force trains only the runs that are missing, with --force all runs again";
+    if (force) return "trains all runs again; without --force it trains only those that are missing";
     if (retry_failed)
-        return "without --retry-failed trains only the runs that are missing, with it also those that failed";
+        return "trains the missing and the failed runs; without --retry-failed it trains only the missing ones";
     return "goes on";
 }
 

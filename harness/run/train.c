@@ -56,7 +56,7 @@ void trainer_step(struct trainer *t) {
     else
         walk_step(t);
     t->steps_queued += queued;
-    t->state.step += queued; /* on the CPU the update's graph counts the step */
+    t->state.step += queued; /* on the CPU the update graph has added 1 to state.step; on a device, to its own copy */
     t->data_s += filled - start;
     t->step_s += time_now_s() - filled;
 }
@@ -162,8 +162,8 @@ static bool is_due(const struct trainer *t) {
     return t->state.step > 0 && (t->state.step % s->eval_every == 0 || t->state.step == s->steps);
 }
 
-/* Adds the test's points: each length's if there are at most TASK_TEST_LENGTHS, else one of all. The test split was
- * evaluated last. */
+/* Adds the test scores to the curve: a point per length if there are 2 to TASK_TEST_LENGTHS lengths, else one point for
+ * all. It reads the metrics, so the test split must be the one that was evaluated last. */
 static void add_test_points(struct running *r, const struct scores *all) {
     const struct metrics *m = &r->trainer.metrics;
     int64_t lengths[TASK_TEST_LENGTHS];
@@ -197,7 +197,7 @@ static bool validate(struct running *r) {
     train.loss = p->train_loss;
     if (test_each) add_test_points(r, &test);
     running_add_point(r, SPLIT_TRAIN, 0, &train, "eval");
-    running_add_point(r, SPLIT_VAL, 0, &s, "eval"); /* last: progress tells it */
+    running_add_point(r, SPLIT_VAL, 0, &s, "eval"); /* last, because a progress report shows the newest point */
     r->validated = true;
     r->metric = trainer_metric(t, &s);
     if (p->solved_step < 0 && r->metric >= t->setup->spec.task.shape.solved) p->solved_step = t->state.step;

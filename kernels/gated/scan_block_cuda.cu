@@ -6,8 +6,8 @@
  * neighbouring blocks, with the same i, so they read neighbouring values. Backward recomputes the gates. Let G_t be the
  * whole gradient of h_t: dh_t plus the carry A_{t+1}^T G_{t+1} from later steps. Row i adds a_t[i][j] G_t[i] to element
  * j of the carry to step t - 1. Let x = (h_{t-1}, v_t[i]), so that h_t[i] = sum_l a_t[i][l] x_l, and let w be the
- * derivative da / dz at a constant S, the sum that normalises the row (gate.h). S depends on z as well. Its part of the
- * gradient is -w G_t[i] sum_l a_l x_l = -w G_t[i] h_t[i], so no sum is computed:
+ * derivative da / dz with S held constant, the sum that normalises the row (gate.h). z also changes S, which adds -w
+ * G_t[i] sum_l a_l x_l to the gradient of z. This sum is h_t[i], which forward has stored. Together:
  *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i])
  * Long sequences are cut into chunks (scan.cuh). For a chunk from step f to step e, let P = A_e ... A_f. A state before
  * the chunk contributes P times itself to the state after it; a carry from later chunks contributes P^T times itself to
@@ -48,7 +48,7 @@ template <int m> struct block_forward : block_walk<m> {
     struct shared {
         real h[2][m][block_walk<m>::LANES];
     };
-    const real *carry; /* the state before each lane's first step; NULL means zeros */
+    const real *carry; /* the state before the first step of each lane (scan.cuh); NULL means zeros */
     real *h;
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, shared &) const {
@@ -311,9 +311,10 @@ bool chunks_preferred(const struct call *c) {
 
 } // namespace
 
-/* Tolerance: a row's gates sum to 1, so old rounding errors do not grow, and each step adds about one unit with random
- * sign. The reference sums in double. The error of dz = w G (x - h) is compared with |w G| (|x| + |h|) (op->terms),
- * because x - h may be almost 0. The chunked kernel also rounds P and the sum of each chunk once per time step. */
+/* Tolerance: a row's gates sum to 1, so old rounding errors do not grow. Each step adds an error of about one unit
+ * roundoff with random sign. The reference sums in double. The error of dz = w G (x - h) is compared with |w G| (|x| +
+ * |h|) (op->terms), because x - h may be almost 0. The chunked kernel also rounds P and the sum of each chunk once per
+ * time step. */
 const struct kernel kernel_scan_block_cuda = {
     .name = "scan_block_cuda",
     .op = &op_scan_block,

@@ -91,7 +91,7 @@ static double norm_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);
     double most = 0;
-    if (pass == PASS_FORWARD && j == 1) return 0; /* the sum is a single addition */
+    if (pass == PASS_FORWARD && j == 1) return 0; /* the sum is one addition: no error is allowed */
     if (j == 1 || j == 2) return vector_terms(c, j);
     for (int64_t r = 0; r < rows; r++) {
         const real *x = normed_rows(c) + r * D, *dy = pass == PASS_BACKWARD ? call_dout(c, 0) + r * D : NULL;

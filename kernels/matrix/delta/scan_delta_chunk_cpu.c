@@ -15,7 +15,8 @@
  *   dK = (diag(l) U) G^T - diag(a) P S^T - (L o P U^T) K - (L o P U^T)^T K + (L o W U^T)^T Q
  *   dQ = diag(a) W S^T + (L o W U^T) K
  *   G <- a_last G + (diag(a) Q)^T W - (diag(a) K)^T P
- * The gradient of f needs no division and no logarithm, so f may be negative or 0. S is the state before the chunk:
+ * The gradient of f needs no division and no logarithm, so f may be negative or 0. Its three parts: R comes from pairs
+ * of rows of the chunk, Y from S (the state before the chunk), c from the state after the chunk:
  *   R[r][s] = (q_r . k_s)(w_r . u_s) - (k_r . k_s)(p_r . u_s)
  *   Y_0[r] = q_r . S w_r - k_r . S p_r      Y_{t+1}[r] = f_t Y_t[r] + R[r][t]
  *   c_0 = sum(G o S)      c_{t+1} = f_t c_t + k_t . G u_t
@@ -73,7 +74,7 @@ struct matrices {
     struct scratch_rows all_S; /* forward: S of each head of the group that is computed together */
     struct scratch_rows all_G; /* backward: G of each head of the group */
     struct scratch_rows
-        states; /* backward: the states before all chunks between two that forward stored, computed again */
+        states; /* backward: the states, computed again, before the chunks that lie between two stored states */
 };
 
 enum { TWO = 2 * STATE_CHUNK };
@@ -436,7 +437,7 @@ static real *state_before(const struct head *d, int64_t kept, real *copy) {
 }
 
 /* Computes the gradients of the STATE_CHUNK tokens between stored state number `kept` and the next one. It first
- * computes the state before each of their chunks again. */
+ * recomputes the state before each chunk of these tokens. */
 static void backward_between(const struct head *d, int64_t kept, struct matrices *m) {
     int64_t begin = kept * STATE_CHUNK, left = d->s.T - begin, chunks = STATE_CHUNK / d->tokens;
     real *before[STATE_CHUNK];

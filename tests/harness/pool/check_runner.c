@@ -136,7 +136,7 @@ START_TEST(a_confirmation_that_is_stopped_says_what_the_command_does) {
                       "--seeds 1 --epochs 20 --confirm-seeds 60 --force --jobs 2");
     wait_for_files(in_folder("r"), ".json", 3);
     expect_stop(pid);
-    expect_log("runs done; the same command without --force trains only the runs that are missing", true);
+    expect_log("runs done; the same command trains all runs again; without --force", true);
 }
 END_TEST
 
