@@ -6,8 +6,8 @@
  * forking it is safe. If a child process dies, only its unfinished runs are lost. If it had several members, these runs
  * are repeated, each in its own process, so that only the run that caused the death is recorded as failed. A run that
  * failed gets a record too. Another child process writes it, because the record states facts about the test examples,
- * and making these takes time. A claim is a lock file: it tells other sweeps in the same folder that this sweep does
- * the run. */
+ * and making these takes time. A sweep is one call of `lrnn bench`. A claim is a lock file: it tells other sweeps in
+ * the same folder that this sweep does the run. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -5,14 +5,15 @@
  * threads of an m x m block exchange their states through shared memory. The 32 threads of a warp have row i of 32
  * neighbouring blocks, with the same i, so they read neighbouring values. Backward recomputes the gates. Let G_t be the
  * whole gradient of h_t: dh_t plus the carry A_{t+1}^T G_{t+1} from later steps. Row i adds a_t[i][j] G_t[i] to element
- * j of the carry to step t - 1. Let x = (h_{t-1}, v_t[i]), so that h_t[i] = sum_l a_t[i][l] x_l, and let w be the
- * derivative da / dz with S held constant, the sum that normalises the row (gate.h). z also changes S, which adds -w
+ * j of the carry to step t - 1. Let x = (h_{t-1}, v_t[i]); then h_t[i] = sum_l a_t[i][l] x_l. Let S be the sum that
+ * normalises the row (gate.h), and w the derivative da / dz with S held constant. z also changes S, which adds -w
  * G_t[i] sum_l a_l x_l to the gradient of z. This sum is h_t[i], which forward has stored. Together:
  *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i])
- * Long sequences are cut into chunks (scan.cuh). For a chunk from step f to step e, let P = A_e ... A_f. A state before
- * the chunk contributes P times itself to the state after it; a carry from later chunks contributes P^T times itself to
- * the carry that leaves the chunk at step f. The chunk itself adds sum_t (A_t ... A_f)^T dh_t to that carry. This sum
- * needs the same products as P, so the summary of a chunk is computed forward in time in both passes. */
+ * Long sequences are cut into chunks (scan.cuh). A lane is one block of one sequence, in one chunk. For a chunk from
+ * step f to step e, let P = A_e ... A_f. A state before the chunk contributes P times itself to the state after it; a
+ * carry from later chunks contributes P^T times itself to the carry that leaves the chunk at step f. The chunk itself
+ * adds sum_t (A_t ... A_f)^T dh_t to that carry. This sum needs the same products as P, so the summary of a chunk is
+ * computed forward in time in both passes. */
 #include "kernels/gated/scan_gates.cuh"
 #include "kernels/lib/round.h"
 

@@ -15,8 +15,9 @@
  *   dK = (diag(l) U) G^T - diag(a) P S^T - (L o P U^T) K - (L o P U^T)^T K + (L o W U^T)^T Q
  *   dQ = diag(a) W S^T + (L o W U^T) K
  *   G <- a_last G + (diag(a) Q)^T W - (diag(a) K)^T P
- * The gradient of f needs no division and no logarithm, so f may be negative or 0. Its three parts: R comes from pairs
- * of rows of the chunk, Y from S (the state before the chunk), c from the state after the chunk:
+ * The gradient of f needs no division and no logarithm, so f may be negative or 0. It has two terms: c_t
+ * comes from the state after the chunk; Y_t starts from S, the state before the chunk, and adds R, which comes from
+ * pairs of rows of the chunk:
  *   R[r][s] = (q_r . k_s)(w_r . u_s) - (k_r . k_s)(p_r . u_s)
  *   Y_0[r] = q_r . S w_r - k_r . S p_r      Y_{t+1}[r] = f_t Y_t[r] + R[r][t]
  *   c_0 = sum(G o S)      c_{t+1} = f_t c_t + k_t . G u_t
@@ -71,10 +72,9 @@ struct matrices {
     real *dU;          /* chunk x VW */
     real *Y;           /* chunk x chunk: Y_t[r] of the equations */
     /* Arrays of states, one state per row: */
-    struct scratch_rows all_S; /* forward: S of each head of the group that is computed together */
-    struct scratch_rows all_G; /* backward: G of each head of the group */
-    struct scratch_rows
-        states; /* backward: the states, computed again, before the chunks that lie between two stored states */
+    struct scratch_rows all_S;  /* forward: S of each head of the group that is computed together */
+    struct scratch_rows all_G;  /* backward: G of each head of the group */
+    struct scratch_rows states; /* backward: the state before each chunk between two stored states, recomputed */
 };
 
 enum { TWO = 2 * STATE_CHUNK };
