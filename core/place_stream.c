@@ -4,7 +4,7 @@
 #ifndef LRNN_WITH_CUDA
 enum status place_open_stream(struct place *p, int index, void *stream, struct error *e) {
     (void)p, (void)index, (void)stream;
-    return fail(e, ST_DEVICE, "this library was built without CUDA; `make CUDA=1 library` builds one that has it");
+    return fail(e, ST_USAGE, "this library was built without CUDA; `make CUDA=1 library` builds one that has it");
 }
 
 int place_enter(const struct place *p) {

@@ -10,8 +10,8 @@ extern "C" {
 #endif
 
 /* Opens CUDA device `index` for work on a stream of the caller (cudaStream_t; NULL: the default stream). Flags of the
- * device and the environment stay as they are. It waits for the stream. Errors: ST_DEVICE (built without CUDA, no
- * driver, no such device, too old a device), ST_MEMORY. */
+ * device and the environment stay as they are. It waits for the stream. Errors: ST_USAGE (built without CUDA, no
+ * such device), ST_DEVICE (a call of CUDA failed, too old a device), ST_MEMORY. */
 enum status place_open_stream(struct place *p, int index, void *stream, struct error *e);
 
 /* Work on such a place is queued between place_enter and place_leave, by one thread at a time. place_enter makes the

@@ -268,7 +268,7 @@ static lrnn_status find_device(const struct library_op *op, const lrnn_call *d, 
     if (d->device == LRNN_CPU) return LRNN_OK;
     enum status status = device_of(d, &j->device, &e);
     if (status == ST_OK) return LRNN_OK;
-    return refuse(status == ST_DEVICE ? LRNN_UNSUPPORTED : LRNN_DEVICE_FAILED,
+    return refuse(status == ST_USAGE ? LRNN_UNSUPPORTED : LRNN_DEVICE_FAILED,
                   "%s: the arrays are in CUDA memory, and %s", op->name, e.text);
 }
 

@@ -638,8 +638,14 @@ async function drawHistory(q) {
         s.figure === q.get("figure")));
     const changes = series.flatMap(s => s.steps.map(([at, before, after]) => ({s, gate: gates[s.points[at][0]], before,
         after})));
-    const nameOfSeries = s => [s.name, s.figure, s.machine && `machine ${s.machine.slice(0, 8)}`].filter(t =>
-        t).join(", ");
+    // "s3 bdlru:m=3" as "BD-LRU, m = 3, on s3"; the name of a bench stays.
+    const nameOfCell = text => {
+        const [task, mixer = "", ...rest] = text.split(" ");
+        return index.mixers.some(m => m.name === familyOf(mixer))
+            ? [nameOf(mixer), `on ${task}`, ...rest].join(", ") : text;
+    };
+    const nameOfSeries = s => [nameOfCell(s.name), s.figure, s.machine && `machine ${s.machine.slice(0, 8)}`]
+        .filter(t => t).join(", ");
     const when = number => `${gates[number].date.slice(0, 10)}, commit ${gates[number].commit.slice(0, 12)}`;
     const drawn = [...series].sort((a, b) => b.steps.length - a.steps.length).slice(0, FIGURES_SHOWN).map(s => {
         const point = (p, text) => [p[0] + 1, p[1], undefined, undefined, `${text}${when(p[0])}: ${p[1]}, ${p[2]}`];

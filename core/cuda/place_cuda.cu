@@ -200,13 +200,14 @@ enum status place_open_stream(struct place *p, int index, void *stream, struct e
     const char *why = "";
     *p = place{DEVICE_CUDA, index, nullptr, &cuda_place_ops};
     int before = 0, count = devices(&why);
-    if (count == 0) return fail(e, ST_DEVICE, "there is no CUDA device: %s", why);
+    if (count == 0) return fail(e, ST_USAGE, "there is no CUDA device: %s", why);
     if (p->index < 0 || p->index >= count)
-        return fail(e, ST_DEVICE, "index=%d, expected 0 to %d: this machine has %d CUDA device%s", p->index, count - 1,
+        return fail(e, ST_USAGE, "index=%d, expected 0 to %d: this machine has %d CUDA device%s", p->index, count - 1,
                     count, count == 1 ? "" : "s");
     cudaGetDevice(&before);
     enum status status = open_context(p, true, (cudaStream_t)stream, e);
     cudaSetDevice(before);
+    if (status != ST_OK) cudaGetLastError(); /* the caller has the error, and finds no other */
     return status;
 }
 

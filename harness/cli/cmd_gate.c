@@ -299,7 +299,8 @@ static enum status gate_of_plan(const struct gate_flags *f, const char *plan, st
                           "out jobs ",
                           e));
     TRY(check_files(f, e));
-    TRY(path_format(path, sizeof path, e, *f->baseline ? f->baseline : "%.*s.baseline", (int)stem, plan));
+    TRY(*f->baseline ? path_format(path, sizeof path, e, "%s", f->baseline)
+                     : path_format(path, sizeof path, e, "%.*s.baseline", (int)stem, plan));
     bool there = access(path, F_OK) == 0;
     enum status status = there ? baseline_read(b, path, e) : ST_OK;
     if (status == ST_DATA && f->update)

@@ -193,6 +193,15 @@ static int print_means(FILE *script, FILE *data, const struct report_table *t, c
     return most;
 }
 
+/* Whether a run of the table has test points of single lengths; else its test points are of all lengths together. */
+static bool tells_lengths_apart(const struct report_table *t) {
+    for (int k = 0; k < t->n_rows; k++)
+        for (int i = 0; i < t->rows[k].n; i++)
+            for (int64_t j = 0; j < t->rows[k].chosen[i]->n_curve; j++)
+                if (t->rows[k].chosen[i]->curve[j].length > 0) return true;
+    return false;
+}
+
 void print_curves(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
     bool loss = v->y == PLOT_LOSS;
     int seeds = 1, failed = 0;
@@ -204,19 +213,20 @@ void print_curves(FILE *script, FILE *data, const struct report_table *t, const 
                        : failed && !loss ? "mean (failed: chance), each seed a thin line"
                                          : "mean over seeds, each seed a thin line";
     print_plot_settings(script, t, v, MARK_CHOSEN,
-                        loss                ? "loss over training"
-                        : v->y == PLOT_TEST ? "test accuracy of the longest over training"
-                                            : "accuracy over training",
+                        loss                     ? "loss over training"
+                        : v->y != PLOT_TEST      ? "accuracy over training"
+                        : tells_lengths_apart(t) ? "test accuracy of the longest over training"
+                                                 : "test accuracy over training",
                         what);
     int most = print_means(script, data, t, v);
     print_seeds(script, data, t, v);
-    print_published(script, t, !loss);
+    print_published(script, t, v->y == PLOT_ACC);
     gnuplot_setting(script, "xtitle", "%s", plot_axis_titles[v->x]);
     if (v->y == PLOT_TEST)
         gnuplot_setting(script, "ytitle", "test accuracy");
     else
         gnuplot_setting(script, "ytitle", "validation %s", loss ? "loss" : run_metric_name(t->rows[0].run));
     fputs("chance = ", script);
-    gnuplot_number(script, loss ? NAN : run_chance(t->rows[0].run), "\n");
+    gnuplot_number(script, v->y == PLOT_ACC ? run_chance(t->rows[0].run) : NAN, "\n");
     fprintf(script, "every = %d\nlogx = %d\nlogy = %d\n", 1 + most / 16, v->log_x, v->log_y);
 }

@@ -99,7 +99,8 @@ static double guess_step(const struct setup *s, double flops_per_s) {
 static double share_of_evaluation(const struct setup *s) {
     const struct task_shape *t = &s->spec.task.shape;
     double looks = floor((double)s->shapes.steps / (double)s->shapes.eval_every) + 1;
-    double examples = looks * (double)t->examples[SPLIT_VAL] + (double)t->examples[SPLIT_TEST];
+    double val = (double)t->examples[SPLIT_VAL], test = (double)t->examples[SPLIT_TEST];
+    double examples = looks * (val + (s->spec.config.test_each ? test : 0)) + test;
     return examples / 3 / ((double)s->shapes.steps * (double)s->spec.config.batch);
 }
 

@@ -214,7 +214,9 @@ static enum status add_overall(struct paper_cells *p, const struct published *pu
 static enum status add_least(struct paper_cells *p, const struct published *published, const struct paper_spot *spots,
                              struct error *e) {
     const char *row;
+    int64_t longest = 0;
     if (!isfinite(p->bound)) return ST_OK;
+    for (int i = 0; i < p->n_lengths; i++) longest = p->lengths[i] > longest ? p->lengths[i] : longest;
     p->least = calloc((size_t)p->n_columns + 1, sizeof *p->least);
     if (!p->least) return fail(e, ST_MEMORY, "no memory for a table");
     for (int c = 0; c < p->n_columns; c++) {
@@ -223,7 +225,7 @@ static enum status add_least(struct paper_cells *p, const struct published *publ
         const char *at = task;
         int i = 0;
         while (spots[i].column != c) i++;
-        if (spots[i].length != p->lengths[p->n_lengths - 1]) continue;
+        if (spots[i].length != longest) continue;
         paper_word(p, p->plan.uses[spots[i].use].word, task, sizeof task);
         TRY(text_part(&at, ":", name, sizeof name, e));
         TRY(paper_find_number(p, published, paper_setup(p, &spots[i]), name, PAPER_LEAST, &found.published, &row, e));

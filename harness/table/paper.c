@@ -144,19 +144,27 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p) {
 /* Adds the first row of each column that is above the plan's bound, in place of a paper's "fewest". */
 static void add_least(struct sheets *sheets, const struct paper_cells *p) {
     struct sheet *s = sheets_add(sheets);
-    sheet_caption(s, "First row above %g", p->bound);
+    sheet_caption(s, "First of these rows above %g", p->bound);
     sheet_columns(s, "column|>published|first row|>accuracy");
     for (const struct paper_least *l = p->least; l < p->least + p->n_least; l++) {
-        double best = NAN;
-        for (int r = 0; r < p->n_rows; r++) best = fmax(best, paper_cell_at(p, r, l->column)->ours);
+        const struct paper_cell *shown = paper_cell_at(p, l->row < 0 ? 0 : l->row, l->column);
+        bool other = false;
+        for (int r = 0; r < p->n_rows; r++) {
+            const struct paper_cell *cell = paper_cell_at(p, r, l->column);
+            other |= paper_cell_is_other(cell);
+            if (l->row < 0 && !(cell->ours <= shown->ours)) shown = isfinite(cell->ours) ? cell : shown;
+        }
         sheet_row(s);
         sheet_text(s, "%s", p->columns[l->column]);
-        published_cell(s, &l->published);
+        published_cell(s, other ? &PUBLISHED_NONE : &l->published);
         sheet_text(s, "%s", l->row >= 0 ? p->rows[l->row] : l->not_run ? "-" : "none");
         if (l->not_run) sheet_footnote(s, "rows without a run that might be it: %d", l->not_run);
-        sheet_real(s, "%.3f", l->row < 0 ? best : paper_cell_at(p, l->row, l->column)->ours);
+        sheet_real(s, "%.3f", shown->ours);
+        if (isfinite(shown->ours)) append_marks(s, shown);
     }
-    sheet_note(s, "accuracy: of that row, or the best if there is none. published: the option's value in the paper.");
+    sheet_note(s,
+               "accuracy: of that row, or the best if there is none, with the marks of the table above. published: the "
+               "option's value in the paper, unless the column has ~.");
 }
 
 /* --- cell by cell ------------------------------------------------------------------------------------------------- */

@@ -88,8 +88,9 @@ def _describe(op: Op, sizes: dict, given: dict[str, Tensor | None], offsets: Ten
     batch, length = (offsets.numel() - 1, leading.shape[0]) if packed else leading.shape[:2]
     if leading.dtype not in _NAMES:
         raise LrnnError(f"{op.name}: dtype {leading.dtype}, expected float32, bfloat16 or float64")
-    if packed and (offsets.dtype != torch.int64 or offsets.device.type != "cpu" or offsets.dim() != 1):
-        raise LrnnError(f"{op.name}: offsets must be one axis of int64 on the CPU")
+    whole = packed and offsets.dtype == torch.int64 and offsets.device.type == "cpu"
+    if packed and not (whole and offsets.dim() == 1 and offsets.is_contiguous()):
+        raise LrnnError(f"{op.name}: offsets must be one contiguous axis of int64 on the CPU")
     for name, t in given.items():
         if t is None:
             if name in op.inputs and name not in op.optional:
@@ -305,12 +306,8 @@ def _register(op: Op):
         if separate(size, offsets) or mapped[at]:
             return None
         joined = [batching.join(a, m, n) for a, m in zip(arguments, mapped)]
-        leading = next(t for t in joined[:n_in] if t is not None)
-        present = [name for name, t in zip((*tensors, *results), joined) if t is not None and t.dim() > 1]
-        index = leading.device.index if leading.device.type == "cuda" else None
-        kept_of_all = (op, size, _NAMES[leading.dtype], *leading.shape[:2], present, index)
-        if kept.numel() and kept.numel() != ops.measure_kept(*kept_of_all):
-            return None  # of one batch, as jacrev maps the backward pass alone
+        if kept.numel() and not any(mapped[n_in : n_in + n_out]):
+            return None  # kept values of one batch: jacrev maps the gradients of a forward pass that was not mapped
         return [*joined[:at], kept, wanted, joined[at + 2] if op.numbers else None, *size.values()]
 
     def map_forward(info, axes, *arguments):

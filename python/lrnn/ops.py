@@ -402,8 +402,8 @@ def dag_links(graphs: Iterable[Iterable[tuple[int, int]]]) -> tuple[list[list[in
     Returns a list of whole numbers for each graph, and the most edges and pairs that one has (at least 1). A pair is in
     the multitree (tree=True) unless a path between ancestors of its edges is there already (pLSTM, section 3.2)."""
     ordered = [sorted(graph) for graph in graphs]
-    if any(tail >= head for edges in ordered for tail, head in edges):
-        raise LrnnError("dag_links: an edge must lead from a node to one of a higher number")
+    if any(not 0 <= tail < head for edges in ordered for tail, head in edges):
+        raise LrnnError("dag_links: an edge must lead from a node, counted from 0, to one of a higher number")
     pairs = [
         [(a, b) for b, to in enumerate(edges) for a, before in enumerate(edges[:b]) if before[1] == to[0]]
         for edges in ordered

@@ -194,9 +194,10 @@ START_TEST(faults_are_refused) {
     setenv("LRNN_CUDA_HOST_LAZY", "0", 1);
     setenv("LRNN_CUDA_HOST_FAIL", "1", 1);
     expect(&b, LRNN_DEVICE_FAILED, "failed at");
+    unsetenv("LRNN_CUDA_HOST_FAIL");
 #endif
     boxes_free(&b);
-    free(t.image);
+    close_there(&t);
 }
 END_TEST
 

@@ -263,6 +263,13 @@ for words, wrong in (
     ),
     ("expected contiguous int32 (3, 22)", lambda: wrong_links()),
     ("to one of a higher number", lambda: lrnn.torch.dag_links([[(1, 0)]])),
+    ("counted from 0", lambda: lrnn.torch.dag_links([[(-1, 0)]])),
+    (
+        "one contiguous axis of int64",
+        lambda: lrnn.torch.scan_block(
+            draw(8, 2, 3, 4), draw(8, 2, 4), offsets=torch.tensor([0, 4, 8, 8, 8, 8])[::2]
+        ),
+    ),
     ("they must agree", lambda: lrnn.torch.scan_block(draw(B, T, 2, 3, 4).float(), draw(B, T, 2, 4))),
     ("expected float32", lambda: lrnn.torch.scan_diag(draw(5).half(), draw(B, T, 5).half())),
     ("expected one of softmax", lambda: lrnn.torch.scan_block(draw(B, T, 2, 3, 4), draw(B, T, 2, 4), gate="soft")),
@@ -288,6 +295,16 @@ q, k, v, decay = draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, T, 2, 4), draw(B, T
 rows = torch.func.jacrev(lambda v: lrnn.torch.scan_outer(q, k, v, decay)[0][:, -1].sum((1, 2)))(v)
 row = torch.func.grad(lambda v: lrnn.torch.scan_outer(q, k, v, decay)[0][1, -1].sum())(v)
 check("jacrev is a gradient a row", torch.allclose(rows[1], row, rtol=0, atol=1e-12))
+qs, ks, vs, decays = draw(3, 1, 200, 2, 3), draw(3, 1, 200, 2, 3), draw(3, 1, 200, 2, 4), draw(3, 1, 200, 2, low=0.2)
+three = lambda q, k, v, d: lrnn.torch.scan_outer(q, k, v, d)[0][0, -3:].sum((1, 2))  # noqa: E731
+together = torch.func.vmap(torch.func.jacrev(three, argnums=2))(qs, ks, vs, decays)
+apart = torch.stack([torch.func.jacrev(three, argnums=2)(*one) for one in zip(qs, ks, vs, decays)])
+check("vmap of jacrev over as many batches as rows", torch.allclose(together, apart, rtol=0, atol=1e-9))
+one = lambda q, k, v, d: three(q, k, v, d).sum()  # noqa: E731
+nested = torch.func.vmap(torch.func.vmap(torch.func.grad(one, argnums=2)))
+pairs = [torch.stack([x, x.flip(0)]) for x in (qs, ks, vs, decays)]
+plain = torch.stack([torch.func.vmap(torch.func.grad(one, argnums=2))(*(x[i] for x in pairs)) for i in (0, 1)])
+check("vmap of vmap of a gradient", torch.allclose(nested(*pairs), plain, rtol=0, atol=1e-9))
 last = lambda v: lrnn.torch.scan_outer(q, k, v, decay)[0].square().sum()  # noqa: E731
 for words, wrong in (
     ("gradient of a gradient", lambda: torch.func.grad(lambda v: torch.func.grad(last)(v).sum())(v)),

@@ -358,6 +358,7 @@ START_TEST(a_damaged_baseline_is_replaced_by_update) {
     expect_gate("", 5, "`lrnn gate PLAN --update` that of a plan");
     expect_gate("--update", 0, "gate.baseline: written, 1 figures");
     expect_gate("", 0, "the gate: same");
+    expect_gate("--baseline a%s%n%d.b", 0, "a%s%n%d.b: written, 1 figures"); /* a name, and no format */
 }
 END_TEST
 

@@ -405,7 +405,7 @@ START_TEST(each_length_has_a_column_of_its_own) {
         write_text("own.plan", text);
         expect(REPORT, 0);
         snprintf(line, sizeof line, "at 48          3  %s", i ? "none " : "Grid ");
-        const char *table = strstr(out, "First row above"), *found = table ? strstr(table, line) : NULL;
+        const char *table = strstr(out, "First of these rows above"), *found = table ? strstr(table, line) : NULL;
         ck_assert_msg(found && strstr(table, "at 24 ") > found, "no '%s' as the only row in\n%s", line, out);
     }
 }
