@@ -89,7 +89,8 @@ static void print_length(FILE *f) {
         "runs)\n"
         "  end a run before the schedule's end.\n"
         "  If two sources set steps or epochs, the stronger source wins. If one source sets both, steps win.\n"
-        "  A source that sets any of these five values cancels stop-after and budget of all weaker sources.\n",
+        "  A source that sets steps, epochs, stop-after, budget or limit cancels stop-after and budget of weaker "
+        "ones.\n",
         f);
 }
 

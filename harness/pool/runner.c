@@ -305,7 +305,7 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
     if (died) fail(&end, ST_OK, "the process that writes the record of run %.8s has died", s->id.run_id);
     int ended = (int)end.status;
     bool done = record_check(s->spec.config.out, s->id.run_id) == RECORD_DONE;
-    /* Whether a file could not be written. Then the model is not at fault, and gets no record of a failure. */
+    /* True if a file could not be written. That is not the model's fault: no record says that the run failed. */
     bool unwritten = j->writing || (ended && j->last.unwritten);
     if (done) {
         r->work_done += s->estimate.flops;
@@ -347,7 +347,7 @@ static void note_report(struct runner *r, struct job *j, struct member_report *r
         r->told_of_memory = true;
     }
     const struct progress *p = &report->progress;
-    /* The first report comes after one step, so an earlier sweep did all steps before that. */
+    /* The first report comes after this sweep's first step; an earlier sweep did the steps before that one. */
     if (report->kind == REPORT_PROGRESS && j->last.progress.steps == 0 && p->step > 1)
         j->work_before = j->setup->estimate.flops * (double)(p->step - 1) / (double)p->steps;
     if (report->kind == REPORT_PROGRESS) live_tell(&j->live, p, &j->claim);
@@ -463,8 +463,9 @@ void runner_order(struct setup **setups, int n) {
     qsort(setups, (size_t)n, sizeof *setups, by_seed_and_length);
 }
 
-/* Fills r->waiting with the setups whose runs are to be done, in order. It checks all checkpoints before it changes
- * any file. ST_USAGE: a checkpoint is from another build. */
+/* Fills r->waiting with the setups whose runs are to be done, in order. It checks the checkpoints of all these runs
+ * before it changes a file of theirs. A checkpoint beside a finished record is left over, and is removed. ST_USAGE: a
+ * checkpoint is from another build. */
 static enum status select_waiting(struct runner *r, struct error *e) {
     int other = 0;
     bool retry = r->options->retry_failed;

@@ -56,7 +56,7 @@ void trainer_step(struct trainer *t) {
     else
         walk_step(t);
     t->steps_queued += queued;
-    t->state.step += queued; /* on the CPU the update graph has added 1 to state.step; on a device, to its own copy */
+    t->state.step += queued; /* on the CPU the update graph has done this; on a device it counts a copy there */
     t->data_s += filled - start;
     t->step_s += time_now_s() - filled;
 }

@@ -7,7 +7,7 @@
  * whole gradient of h_t: dh_t plus the carry A_{t+1}^T G_{t+1} from later steps. Row i adds a_t[i][j] G_t[i] to element
  * j of the carry to step t - 1. Let x = (h_{t-1}, v_t[i]); then h_t[i] = sum_l a_t[i][l] x_l. Let S be the sum that
  * normalises the row (gate.h), and w the derivative da / dz with S held constant. z also changes S, which adds -w
- * G_t[i] sum_l a_l x_l to the gradient of z. This sum is h_t[i], which forward has stored. Together:
+ * G_t[i] sum_l a_l x_l to the gradient of z. sum_l a_l x_l is h_t[i], which forward has stored. Together:
  *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i])
  * Long sequences are cut into chunks (scan.cuh). A lane is one block of one sequence, in one chunk. For a chunk from
  * step f to step e, let P = A_e ... A_f. A state before the chunk contributes P times itself to the state after it; a

@@ -15,9 +15,9 @@
  *   dK = (diag(l) U) G^T - diag(a) P S^T - (L o P U^T) K - (L o P U^T)^T K + (L o W U^T)^T Q
  *   dQ = diag(a) W S^T + (L o W U^T) K
  *   G <- a_last G + (diag(a) Q)^T W - (diag(a) K)^T P
- * The gradient of f needs no division and no logarithm, so f may be negative or 0. It has two terms: c_t
- * comes from the state after the chunk; Y_t starts from S, the state before the chunk, and adds R, which comes from
- * pairs of rows of the chunk:
+ * The gradient of f needs no division and no logarithm, so f may be negative or 0. It is the sum of two terms. The term
+ * with c_t comes from G. The term with Y_t comes from the outputs and errors of the chunk's rows: Y_0 is the part that
+ * reads S, the state before the chunk, and each R adds a pair of rows.
  *   R[r][s] = (q_r . k_s)(w_r . u_s) - (k_r . k_s)(p_r . u_s)
  *   Y_0[r] = q_r . S w_r - k_r . S p_r      Y_{t+1}[r] = f_t Y_t[r] + R[r][t]
  *   c_0 = sum(G o S)      c_{t+1} = f_t c_t + k_t . G u_t
