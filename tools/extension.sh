@@ -77,7 +77,7 @@ row='{"newflag", OPT_INT, AT(newflag), "0", 0, 1e9, NULL, "step after which a ru
 sed -i "s/^    {\"seed\", .*/    $row\n&/" harness/study/config.c
 sed -i 's/^    struct backbone net; .*/&\n    int64_t newflag;/' harness/study/config.h
 echo "extension: '$row' in harness/study/config.c, its field in harness/study/config.h"
-sed -i -e '/^\/\* Reasons to end a run/i\
+sed -i -e '/^static bool at_end(/i\
 static bool at_newflag(const struct running *r) {\
     int64_t step = r->trainer.setup->spec.config.newflag;\
     return r->validated \&\& step \&\& r->trainer.state.step >= step;\
