@@ -53,7 +53,8 @@ int scratch_count(const char *folder, const char *part) {
     int n = 0;
     DIR *d = opendir(folder);
     while (d && next_entry(d, folder, path, &name, &is_folder))
-        n += is_folder ? scratch_count(path, part) : strstr(name, part) != NULL;
+        n += is_folder ? scratch_count(path, part)
+                       : strstr(name, part) && (!*part || !strstr(name, ".tmp") || strstr(part, ".tmp"));
     if (d) closedir(d);
     return n;
 }

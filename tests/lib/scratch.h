@@ -12,7 +12,8 @@ void scratch_make(char path[SCRATCH_BYTES]);
 /* Removes a folder and all it holds; follows no links. */
 void scratch_remove(const char *path);
 
-/* Files below `folder` whose name holds `part` ("" = all). */
+/* Counts the files below `folder` whose name contains `part` ("" = all). A file that is being written ("ID.json.*.tmp")
+ * counts only if `part` is "" or contains ".tmp". */
 int scratch_count(const char *folder, const char *part);
 
 /* Reads a whole file, with a terminator after it, which the caller frees; and writes one. Both end the test on an

@@ -144,7 +144,7 @@ START_TEST(validation_and_names_of_other_runs_stay_as_they_are) {
     ck_assert(strcmp(s[0]->id.run_id, s[1]->id.run_id) != 0 && strcmp(s[0]->id.run_id, s[2]->id.run_id) != 0);
     for (enum split split = SPLIT_VAL; split <= SPLIT_TEST; split++) {
         struct batch a = batch_of(&s[0]->spec.task.shape, split, 50), b = a;
-        char *memory[2] = {malloc(batch_bytes(&a)), malloc(batch_bytes(&b))};
+        char *memory[2] = {calloc(1, batch_bytes(&a)), calloc(1, batch_bytes(&b))}; /* fields are aligned */
         batch_lay(&a, memory[0]);
         batch_lay(&b, memory[1]);
         batch_fill(s[0], split, 0, 0, false, &a);
