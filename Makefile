@@ -609,8 +609,8 @@ paper: $(if $(PAPER),all)
 	@$(LRNN) sweep '$(PAPER)' $(call flag,PROFILE,--profile) $(call flag,MODELS,--models) $(call flag,SEEDS,--seeds) \
 	  $(call flag,JOBS,--jobs) $(call flag,POPULATION,--population) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
 
-# Makes docs/example/: the quick form of a paper's table, with its runs. It takes up to half an hour on two cores. After
-# a stop the same command goes on.
+# Makes examples/hlru-table2/: the quick form of a paper's table, with its runs. It takes up to half an hour on two
+# cores. After a stop the same command goes on.
 EXAMPLE := $(BUILD)/example
 example: all
 	@$(LRNN) sweep hlru-table2 --profile quick --quiet --out $(EXAMPLE) $(call flag,JOBS,--jobs) >/dev/null
@@ -698,7 +698,7 @@ help:
 	@echo "make torture          failing calls, power loss, kills, flips, writers, fuzzers (MINUTES=5 N= TO=)"
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
 	@echo "make paper PAPER=...  the runs and the table of a paper's table or figure (PROFILE= MODELS= SEEDS= JOBS= OUT=)"
-	@echo "make example          docs/example/: the runs of hlru-table2 in the quick profile, and all that is made of them"
+	@echo "make example          examples/hlru-table2/: the quick runs of the plan, and all that is made of them"
 	@echo "make results          the tables of docs/ from the committed run records and speeds"
 	@echo "make gate BASE=main   as accurate and as fast as that commit? (GATE='flags of lrnn gate'; docs/ci.md)"
 	@echo "make layers           no forbidden include, no long source or room, and every header compiles alone"

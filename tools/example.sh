@@ -1,6 +1,6 @@
 #!/bin/sh
-# example.sh - fills docs/example/ from the folder in which `make example` has trained the runs of a paper's table: the
-# report in every format, the cells and rows for programs, the pictures, and the commands that made them.
+# example.sh - fills examples/hlru-table2/ from the folder in which `make example` has trained the runs of a paper's
+# table: the report in every format, the cells and rows for programs, the pictures, and the commands that made them.
 #
 #   tools/example.sh LRNN PAPER PROFILE RESULTS [TO]
 set -eu
@@ -8,7 +8,7 @@ if [ $# -lt 4 ]; then
     echo "example.sh: expected tools/example.sh LRNN PAPER PROFILE RESULTS [TO]" >&2
     exit 2
 fi
-lrnn=$1 paper=$2 profile=$3 results=$4 to=${5:-docs/example}
+lrnn=$1 paper=$2 profile=$3 results=$4 to=${5:-examples/hlru-table2}
 
 report() {
     "$lrnn" report --paper "$paper" --profile "$profile" --out "$results" --format "$1" >"$work/$paper.$2"
@@ -52,7 +52,7 @@ all $(said started | wc -l) runs sum to $(minutes "$added") (\`started\`, \`fini
 
     ./lrnn sweep $paper --profile $profile --out results
     ./lrnn report --paper $paper --profile $profile --out results --format md
-    ./lrnn plot accuracy --paper $paper --profile $profile --out results --to docs/example/plots --format svg
+    ./lrnn plot accuracy --paper $paper --profile $profile --out results --to examples/hlru-table2/plots --format svg
 END
 mkdir -p "$to/plots"
 cp "$work/README.md" "$work/$paper".* "$to/"

@@ -56,7 +56,7 @@ static bool read_line(struct history *h, const char *text, size_t n, char *why, 
     if (!line)
         snprintf(why, size, "%s", problem.text);
     else if (is_altered(text, n))
-        snprintf(why, size, "the line was altered: it has not the hash that it states");
+        snprintf(why, size, "the line was altered: its bytes do not have the hash that it states");
     else if (json_integer_value(version) > HISTORY_VERSION) {
         h->later++;
         json_decref(line);

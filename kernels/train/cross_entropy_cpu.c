@@ -27,7 +27,8 @@ static struct range rows_of_part(int64_t rows, int64_t part) {
     return r;
 }
 
-/* The maximum, in explicit lanes, because without -ffast-math compilers do not vectorise a floating-point maximum. */
+/* Returns the maximum. Its lanes are explicit, because without -ffast-math compilers do not vectorise a floating-point
+ * maximum. */
 static real maximum(const real *l, int64_t V) {
     real lane[LANES], top = l[0];
     int64_t whole = V - V % LANES;

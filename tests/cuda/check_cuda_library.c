@@ -170,12 +170,6 @@ START_TEST(kept_values_change_nothing) {
 }
 END_TEST
 
-static void expect(struct op_boxes *b, lrnn_status status, const char *words) {
-    lrnn_status found = b->op->forward(b->descriptor);
-    ck_assert_msg(found == status && strstr(lrnn_last_error(), words), "%d, expected %d with \"%s\": %s", found, status,
-                  words, lrnn_last_error());
-}
-
 START_TEST(faults_are_refused) {
     struct op_boxes b;
     struct there t;
@@ -183,17 +177,17 @@ START_TEST(faults_are_refused) {
     open_there(&t);
     move_there(&t, &b, LRNN_FORWARD);
     boxes_call(&b)->index = 99;
-    expect(&b, LRNN_UNSUPPORTED, "index=99, expected 0 to ");
+    boxes_refused(&b, LRNN_UNSUPPORTED, "index=99, expected 0 to ");
     boxes_call(&b)->index = -1;
-    expect(&b, LRNN_UNSUPPORTED, "index=-1, expected 0 to ");
+    boxes_refused(&b, LRNN_UNSUPPORTED, "index=-1, expected 0 to ");
     boxes_call(&b)->index = 0;
     boxes_call(&b)->workspace_bytes -= 64;
-    expect(&b, LRNN_NO_WORKSPACE, "and this pass needs");
+    boxes_refused(&b, LRNN_NO_WORKSPACE, "and this pass needs");
 #ifdef LRNN_CUDA_HOST
     boxes_call(&b)->workspace_bytes += 64;
     setenv("LRNN_CUDA_HOST_LAZY", "0", 1);
     setenv("LRNN_CUDA_HOST_FAIL", "1", 1);
-    expect(&b, LRNN_DEVICE_FAILED, "failed at");
+    boxes_refused(&b, LRNN_DEVICE_FAILED, "failed at");
     unsetenv("LRNN_CUDA_HOST_FAIL");
 #endif
     boxes_free(&b);

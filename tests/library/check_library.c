@@ -388,12 +388,6 @@ END_TEST
 
 /* --- refusals ----------------------------------------------------------------------------------------------------- */
 
-static void expect(struct op_boxes *b, lrnn_status status, const char *words) {
-    lrnn_status found = b->op->forward(b->descriptor);
-    ck_assert_msg(found == status && strstr(lrnn_last_error(), words), "%d, expected %d with \"%s\": %s", found, status,
-                  words, lrnn_last_error());
-}
-
 START_TEST(faults_are_refused) {
     struct op_boxes b, kept;
     boxes_make(&b, op_case_of("scan_block"), 3, 7, NULL, NATIVE, LAYOUT_DENSE, false, 23);
@@ -403,7 +397,7 @@ START_TEST(faults_are_refused) {
 #define FAULT(change, status, words)                                                                                   \
     do {                                                                                                               \
         change;                                                                                                        \
-        expect(&b, status, words);                                                                                     \
+        boxes_refused(&b, status, words);                                                                              \
         memcpy(b.descriptor, kept.descriptor, sizeof b.descriptor);                                                    \
     } while (0)
     FAULT(d->call.size = 8, LRNN_BAD_ARGUMENT, "call.size=8, expected sizeof(lrnn_scan_block)");
@@ -451,7 +445,7 @@ START_TEST(observer_starts_from_zero) {
     struct op_boxes b;
     boxes_make(&b, op_case_of("scan_companion"), 2, 5, NULL, NATIVE, LAYOUT_DENSE, true, 29);
     ((lrnn_scan_companion *)(void *)b.descriptor)->observer = 1;
-    expect(&b, LRNN_BAD_ARGUMENT, "observer layout starts from zero");
+    boxes_refused(&b, LRNN_BAD_ARGUMENT, "observer layout starts from zero");
     boxes_free(&b);
 }
 END_TEST
@@ -463,7 +457,7 @@ START_TEST(descriptors_may_grow) {
     boxes_call(&b)->size = sizeof(lrnn_scan_block) + 64;
     boxes_run(&b, LRNN_FORWARD);
     b.descriptor[sizeof(lrnn_scan_block) + 8] = 1;
-    expect(&b, LRNN_UNSUPPORTED, "later version");
+    boxes_refused(&b, LRNN_UNSUPPORTED, "later version");
     boxes_free(&b);
 }
 END_TEST

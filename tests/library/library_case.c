@@ -468,6 +468,12 @@ void boxes_run(struct op_boxes *b, lrnn_pass pass) {
     boxes_check_guards(b);
 }
 
+void boxes_refused(const struct op_boxes *b, lrnn_status status, const char *words) {
+    lrnn_status found = b->op->forward(b->descriptor);
+    ck_assert_msg(found == status && strstr(lrnn_last_error(), words), "%d, expected %d with \"%s\": %s", found, status,
+                  words, lrnn_last_error());
+}
+
 void boxes_check_guards(const struct op_boxes *b) {
     ck_assert(guards_intact(&b->workspace));
     for (int i = 0; i < CASE_ARRAYS; i++)

@@ -75,6 +75,8 @@ void boxes_compare(const struct op_boxes *a, const struct op_boxes *b, lrnn_pass
 
 /* Runs a pass with exactly the workspace that it asks for; fails the test on an error or a broken guard zone. */
 void boxes_run(struct op_boxes *b, lrnn_pass pass);
+/* Fails the test unless forward gives this status and a sentence with these words. */
+void boxes_refused(const struct op_boxes *b, lrnn_status status, const char *words);
 void boxes_check_guards(const struct op_boxes *b); /* fails the test on a broken one */
 
 void box_reserve(struct box *x, size_t bytes); /* memory of so many bytes between guard zones */

@@ -1,5 +1,5 @@
-/* check_pages.c - what README.md and the pages of docs/ cite is there: the links between them, and the files of the
- * repository that they name. */
+/* check_pages.c - README.md and the pages of docs/ and examples/ cite only what is there: links between them, and files
+ * of the repository. */
 #include <ctype.h>
 #include <glob.h>
 #include <stdbool.h>
@@ -11,8 +11,8 @@
 #include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
-static const char *const folders[] = {".ci/",      "core/",  "docs/",    "harness/", "kernels/", "models/", "papers/",
-                                      "profiles/", "plots/", "results/", "tasks/",   "tests/",   "tools/"};
+static const char *const folders[] = {".ci/",    "core/",     "docs/",  "examples/", "harness/", "kernels/", "models/",
+                                      "papers/", "profiles/", "plots/", "results/",  "tasks/",   "tests/",   "tools/"};
 /* Files that commands write and that are never committed. */
 static const char *const written[] = {"results/device/", "results/runs/", "results/gate.jsonl", "models/mine.c"};
 
@@ -22,7 +22,7 @@ static char *page;
 static void find_pages(void) {
     ck_assert_int_eq(glob("*.md", 0, NULL, &pages), 0);
     ck_assert_int_eq(glob("docs/*.md", GLOB_APPEND, NULL, &pages), 0);
-    ck_assert_int_eq(glob("docs/*/*.md", GLOB_APPEND, NULL, &pages), 0);
+    ck_assert_int_eq(glob("examples/*/*.md", GLOB_APPEND, NULL, &pages), 0);
 }
 
 static void free_pages(void) {
