@@ -181,7 +181,8 @@ SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
         layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install uninstall \
         clean help FORCE
 .PHONY: library wheel suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved
-.PHONY: tsan test-big torture torture-flips fuzz-coverage example test-workflows test-containers test-red test-released
+.PHONY: tsan test-big torture torture-flips fuzz-coverage example reproduce test-workflows test-containers test-red \
+        test-released
 .DELETE_ON_ERROR:
 
 # --- build ------------------------------------------------------------------------------------------------------------
@@ -629,6 +630,13 @@ results-check: all
 	  ! printf '%s\n' "$$told" | grep 'not in machines.csv'
 	@printf '%s\n' $(PAGES) | LRNN=$(LRNN) xargs -n 1 -P "$$(nproc)" tools/tables.sh --check
 
+# Trains committed runs again and says whether they agree: all of a cell of a paper's table
+# (make reproduce TABLE=hlru-table2 COLUMN=s3-250 ROW=bdlru:m=5), or SAMPLE= random runs that took at most MOST= s.
+reproduce: TO := $(BUILD)/reproduced.csv
+reproduce: all
+	@OUT=$(BUILD)/reproduce TO='$(TO)' tools/reproduce.sh $(LRNN) $(if $(TABLE),cell '$(TABLE)' '$(COLUMN)' '$(ROW)' \
+	  $(PROFILE),sample $(or $(SAMPLE),20) $(or $(SEED),1) $(or $(MOST),300))
+
 # Tests whether this build is as accurate and as fast as that of a commit: BASE=main. GATE='--force --junit gate.xml'
 # are flags of `lrnn gate`; with ALLOW_INCONCLUSIVE=1 an undecided gate ends with 0 (docs/ci.md).
 gate: $(if $(BASE),all)
@@ -698,6 +706,7 @@ help:
 	@echo "make torture          failing calls, power loss, kills, flips, writers, fuzzers (MINUTES=5 N= TO=)"
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
 	@echo "make paper PAPER=...  the runs and the table of a paper's table or figure (PROFILE= MODELS= SEEDS= JOBS= OUT=)"
+	@echo "make reproduce        trains committed runs again (TABLE= COLUMN= ROW= PROFILE=; or SAMPLE=20 MOST=300)"
 	@echo "make example          examples/hlru-table2/: the quick runs of the plan, and all that is made of them"
 	@echo "make results          the tables of docs/ from the committed run records and speeds"
 	@echo "make gate BASE=main   as accurate and as fast as that commit? (GATE='flags of lrnn gate'; docs/ci.md)"
