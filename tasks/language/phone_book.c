@@ -15,15 +15,19 @@ enum { ENTRY_END = 10, QUESTION, NAMES };
 
 struct phone_book {
     int64_t entries, names, digits, examples[SPLIT_COUNT];
+    char test_length[OPTION_TEXT];
     uint64_t seed; /* set by open */
 };
 
 static const struct option options[] = {
-    {"entries", OPT_INT, offsetof(struct phone_book, entries), "20", 1, MAX_ENTRIES, NULL, "names in a book", OPT_AXIS},
+    {"entries", OPT_INT, offsetof(struct phone_book, entries), "20", 1, MAX_ENTRIES, NULL, "names in a book",
+     OPT_AXIS | OPT_TESTED},
     {"names", OPT_INT, offsetof(struct phone_book, names), "32", 2, 4096, NULL, "first names, and as many last names",
      OPT_AXIS},
     {"digits", OPT_INT, offsetof(struct phone_book, digits), "4", 1, 32, NULL, "digits of a number", OPT_AXIS},
     EXAMPLES_OPTIONS(struct phone_book, examples, "100000", "1000", "4000", "books"),
+    {"test_length", OPT_TEXT_FIELD, offsetof(struct phone_book, test_length), "", 0, 0, NULL,
+     "entries of the test books, ascending: 20,40,80, n_test of each; empty: one set", OPT_AXIS},
     {0},
 };
 

@@ -67,6 +67,10 @@ const struct task task_compression = {
     .name = "compression",
     .summary = "store a random string in one vector; memory capacity (MAD, Poli et al. 2024)",
     .suite = "mad",
+    .about = MAD_ABOUT("vocab 32, 64, 128; length 64, 128, 256; n_train 6400, 3200, 1600, 800",
+                       "Chance is a constant answer: right for its own class, and for the marker at the end.\n"
+                       "In tests at other lengths more or fewer tokens are decoded from one vector; positions\n"
+                       "past the training length are not learnt." HLRU_ABOUT),
     .version = 1,
     .options = options,
     .inst_bytes = sizeof(struct compression),

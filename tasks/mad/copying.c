@@ -13,7 +13,6 @@ struct copying {
 
 static const struct option options[] = {
     MAD_OPTIONS(struct copying, "16", "256", "12800", "1280"),
-    TEST_LENGTH_OPTION(struct copying, mad.test_length),
     {"copy", OPT_INT, offsetof(struct copying, copy), "16", 1, MAD_MAX_LENGTH, NULL, "tokens to copy", OPT_AXIS},
     {0},
 };
@@ -63,6 +62,8 @@ const struct task task_copying = {
     .name = "selective-copying",
     .summary = "repeat the content of a string in order, without its blanks (MAD, Poli et al. 2024)",
     .suite = "mad",
+    .about = MAD_ABOUT("vocab 32, 64, 128; length 512, 1024; copy 32, 64, 96; n_train 6400, 3200, 1600, 800",
+                       "Only the copied tokens are scored. Chance is one in the content tokens." HLRU_ABOUT),
     .version = 1,
     .options = options,
     .inst_bytes = sizeof(struct copying),

@@ -23,7 +23,6 @@ struct fuzzy {
 
 static const struct option options[] = {
     MAD_OPTIONS(struct fuzzy, "16", "128", "12800", "1280"),
-    TEST_LENGTH_OPTION(struct fuzzy, mad.test_length),
     {"key_motif", OPT_INT, offsetof(struct fuzzy, key_motif), "3", 1, MAX_MOTIF, NULL, "most ids of a key", OPT_AXIS},
     {"value_motif", OPT_INT, offsetof(struct fuzzy, value_motif), "3", 1, MAX_MOTIF, NULL, "most ids of a value",
      OPT_AXIS},
@@ -199,6 +198,10 @@ const struct task task_fuzzy_recall = {
     .name = "fuzzy-recall",
     .summary = "in-context recall of keys and values of several tokens each (MAD, Poli et al. 2024)",
     .suite = "mad",
+    .about = MAD_ABOUT("vocab 32, 64, 128; length 256, 512, 1024; n_train 6400, 3200, 1600, 800",
+                       "Test keys have all of key_motif tokens. Chance is one in the values. In 2.6 % of the\n"
+                       "test strings of 128 tokens the key at the end was not shown before, so its value\n"
+                       "cannot be known."),
     .version = 1,
     .options = options,
     .inst_bytes = sizeof(struct fuzzy),

@@ -32,7 +32,19 @@ struct mad {
         MAD_ROW("n_val", OPT_INT, offsetof(TYPE, mad.n_val), N_HELD_OUT, 1, 1e9,                                       \
                 "validation sequences, the same for every seed", 0),                                                   \
         MAD_ROW("n_test", OPT_INT, offsetof(TYPE, mad.n_test), N_HELD_OUT, 1, 1e9,                                     \
-                "test sequences, the same for every seed", 0)
+                "test sequences, the same for every seed", 0),                                                         \
+        TEST_LENGTH_OPTION(TYPE, mad.test_length)
+
+/* A task's `about`: MAD's protocol, between the changes of the baseline and what is said of this task alone. */
+#define MAD_ABOUT(CHANGES, OWN)                                                                                        \
+    "MAD's baseline, and these changes of it, one at a time (--variants yes):\n" CHANGES ".\n"                         \
+    "MAD trains each for 200 epochs of batch 128 at three rates and two weight decays. A task's score is the\n"        \
+    "mean over these settings of the best of the six test accuracies (--profile mad). An accuracy is the mean\n"       \
+    "recall over the classes. MAD has no validation examples; these here are extra.\n" OWN
+
+/* Names the plan of BD-LRU's table; the end of an `about`. */
+#define HLRU_ABOUT                                                                                                     \
+    "\nTable 1 of BD-LRU (arXiv 2602.12021), at length 64 with 20000 examples, is `lrnn bench hlru-table1`."
 
 /* Random numbers of one example. No two splits share any. */
 struct rng mad_rng(const struct mad *m, enum split split, int64_t index);

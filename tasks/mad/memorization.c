@@ -62,6 +62,10 @@ const struct task task_memorization = {
     .name = "memorization",
     .summary = "values of keys under a fixed map that no input shows (MAD, Poli et al. 2024)",
     .suite = "mad",
+    .about = MAD_ABOUT("vocab 512, 1024, 2048, 4096, 8192",
+                       "Training has 256 strings, and all splits use one map from keys to values. Chance is one\n"
+                       "in the values. Pairs do not depend on each other: test_length= asks whether the mixer\n"
+                       "stays stable."),
     .version = 1,
     .options = options,
     .inst_bytes = sizeof(struct memorization),

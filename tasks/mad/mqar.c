@@ -43,7 +43,6 @@ struct mqar {
 
 static const struct option options[] = {
     MAD_OPTIONS(struct mqar, "8192", "64", "100000", "3000"),
-    TEST_LENGTH_OPTION(struct mqar, mad.test_length),
     {"pairs", OPT_INT, offsetof(struct mqar, pairs), "4", 2, MAX_PAIRS, NULL, "keys shown and asked for", OPT_AXIS},
     {"power", OPT_REAL, offsetof(struct mqar, power), "0.01", 0, 1, NULL,
      "exponent of the slots' weights plus 1; 1 = all alike", 0},

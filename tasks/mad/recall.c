@@ -19,7 +19,6 @@ struct recall {
 
 static const struct option options[] = {
     MAD_OPTIONS(struct recall, "16", "128", "12800", "1280"),
-    TEST_LENGTH_OPTION(struct recall, mad.test_length),
     MAD_QUERY_OPTION(struct recall),
     MAD_NOISE_OPTIONS(struct recall, "probability that two noise tokens stand in place of a pair"),
     {0},
@@ -106,6 +105,10 @@ const struct task task_recall = {
     .name = "in-context-recall",
     .summary = "a key shown again asks for its value; associative lookup (MAD, Poli et al. 2024)",
     .suite = "mad",
+    .about = MAD_ABOUT("vocab 32, 64, 128; length 256, 512, 1024; n_train 6400, 3200, 1600, 800; for\n"
+                       "noisy-recall vocab 48, 80, 144 and noise .4, .6, .8",
+                       "In training every token is a target, in tests only values of keys that were shown\n"
+                       "before. Chance is one in the values." HLRU_ABOUT),
     .version = 1,
     .options = options,
     .inst_bytes = sizeof(struct recall),

@@ -87,7 +87,7 @@ static void hold_out(struct own *w, int64_t *place[SPLIT_COUNT], enum split spli
 }
 
 static enum status divide(struct own *w, struct arena *host, struct error *e) {
-    static const char *const names[] = {"training", "validation", "test"};
+    static const char *const names[] = {"training", "validation", "test"}, *const keys[] = {"train", "val", "test"};
     int64_t *place[SPLIT_COUNT], all = 0;
     for (int i = 0; i < SPLIT_COUNT; i++) all += w->part[i].n, w->n[i] = 0;
     for (int i = 0; i < SPLIT_COUNT; i++) {
@@ -103,8 +103,9 @@ static enum status divide(struct own *w, struct arena *host, struct error *e) {
     hold_out(w, place, SPLIT_VAL);
     for (int i = 0; i < SPLIT_COUNT; i++)
         if (w->n[i] == 0)
-            return fail(e, ST_DATA, "own: of %lld examples none is for %s; give some the split, or more examples",
-                        (long long)all, names[i]);
+            return fail(e, ST_DATA,
+                        "%s: of %lld examples none is for %s; give some of them \"split\": \"%s\", or add examples",
+                        w->file[0], (long long)all, names[i], keys[i]);
     return ST_OK;
 }
 
@@ -135,7 +136,7 @@ static enum status summarise(struct own *w, struct arena *host, struct error *e)
     }
     for (int64_t i = 1; i < w->n[SPLIT_TEST]; i++)
         w->unequal |= example_at(w, SPLIT_TEST, i, &part)->length != example_at(w, SPLIT_TEST, 0, &part)->length;
-    if (!scored) return fail(e, ST_DATA, "own: no target of a test example is scored");
+    if (!scored) return fail(e, ST_DATA, "%s: no target of a test example is scored", w->file[0]);
     w->floor = (double)most / (double)scored;
     return ST_OK;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/option.h"
 #include "tasks/own/own_pack.h"
 
 struct line {
@@ -86,6 +87,28 @@ static enum status read_split(const struct line *l, int *split) {
     return wrong(l, "\"split\" is none of \"train\", \"val\" and \"test\"");
 }
 
+static const char *key_name(const void *keys, int i) {
+    return ((const char *const *)keys)[i];
+}
+
+/* Refuses a key that looks like a misspelt one: "maks" would leave every position scored. Other keys are the user's. */
+static enum status check_keys(const struct line *l) {
+    static const char *const keys[] = {"input",  "target",  "label",  "mask",   "length", "split",
+                                       "inputs", "targets", "labels", "second", "edges",  "index"};
+    const int n = sizeof keys / sizeof *keys;
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)l->object, key, value) {
+        int known = 0;
+        while (known < n && strcmp(keys[known], key) != 0) known++;
+        const char *near = known < n ? NULL : nearest_name(key, n, key_name, keys);
+        if (near && !json_object_get(l->object, near))
+            return fail(l->e, ST_DATA, "%s, %s: unknown key \"%.60s\"; did you mean \"%s\"? If not, leave it out",
+                        l->pack->name, l->where, key, near);
+    }
+    return ST_OK;
+}
+
 static enum status read_example(const struct line *l) {
     if (!json_is_object(l->object))
         return wrong(l, "expected a JSON object, as {\"input\":[1,2],\"target\":[0,1]}, and found something else");
@@ -95,6 +118,7 @@ static enum status read_example(const struct line *l) {
     int64_t all = (int64_t)json_array_size(input), length = given ? json_integer_value(given) : all;
     int64_t channels = json_is_array(first) ? (int64_t)json_array_size(first) : 1;
     int split;
+    TRY(check_keys(l));
     if (member(l, "second", "edges", NULL))
         return wrong(l, "pairs of documents (\"second\") and graphs (\"edges\") are not read; leave them out");
     if (all == 0) return wrong(l, "there is no \"input\", or it is no list with a position at least");

@@ -302,6 +302,13 @@ START_TEST(one_training_is_tested_at_several_lengths) {
                        (const char *const[]){"regbench:length=64,n_test=20", "regbench:length=96,n_test=20"});
     check_test_lengths("ngram-lookup:n_test=20", "64,128", 2,
                        (const char *const[]){"ngram-lookup:n_test=20,eval_length=64", "ngram-lookup:n_test=20"});
+    check_test_lengths("compression:n_test=20", "16,32,64", 3,
+                       (const char *const[]){"compression:n_test=20,length=16", "compression:n_test=20",
+                                             "compression:n_test=20,length=64"});
+    check_test_lengths("memorization:n_test=20", "32,128", 2,
+                       (const char *const[]){"memorization:n_test=20", "memorization:n_test=20,length=128"});
+    check_test_lengths("phone-book:n_test=20,entries=4", "4,9", 2, /* books of that many entries */
+                       (const char *const[]){"phone-book:n_test=20,entries=4", "phone-book:n_test=20,entries=9"});
     check_label("s5:test_length=8,16", "s5:test_length=8,16");
     check_task_refused("s5:test_length=16,8", "test_length=16,8|ascend");
     check_task_refused("s5:test_length=8,8", "test_length=8,8|ascend");
@@ -309,7 +316,10 @@ START_TEST(one_training_is_tested_at_several_lengths) {
     check_task_refused("s5:test_length=11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27", "at most 16");
     check_task_refused("s3:n_train=100,test_length=4", "length 4 has only 1296 sequences");
     check_task_refused("s5:test_length=5000", "task word-problem with test_length=5000|4096");
-    check_task_refused("compression:test_length=8", "test_length");
+    check_task_refused("memorization:test_length=33", "memorization: length=33 is not made of whole pairs");
+    check_task_refused("phone-book:names=4,entries=4,test_length=4,17",
+                       "names=4 give 16 names, too few for entries=17");
+    check_task_refused("listops:test_length=8", "test_length");
 }
 END_TEST
 

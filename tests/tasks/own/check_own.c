@@ -82,6 +82,8 @@ START_TEST(every_other_file_is_refused_with_line_and_reason) {
         {"{\"input\":[1,2],\"target\":1}", "one example has a target a position and another has one label"},
         {"{\"input\":[1,2],\"target\":1,\"mask\":[1,1]}", "the example has one label"},
         {"{\"input\":[1,2],\"target\":[0,1],\"split\":\"all\"}", "none of \"train\", \"val\" and \"test\""},
+        {"{\"input\":[1,2],\"target\":[0,1],\"maks\":[0,1]}", "unknown key \"maks\"; did you mean \"mask\"?"},
+        {"{\"input\":[1,2],\"target\":[0,1],\"Split\":\"val\"}", "unknown key \"Split\"; did you mean \"split\"?"},
         {"{\"input\":[1,2],\"target\":[0,1],\"edges\":[[0,1]]}", "graphs (\"edges\") are not read"},
     };
     struct own_file f;
@@ -209,7 +211,8 @@ static void expect_refused(const char *text, const char *words) {
 START_TEST(files_that_cannot_be_trained_on_are_refused) {
     expect_refused("{\"input\":[1],\"target\":0}\n{\"input\":[1],\"target\":0}\n{\"input\":[1],\"target\":0}\n",
                    "every target is 0");
-    expect_refused("{\"input\":[1],\"target\":1}\n", "none is for validation");
+    expect_refused("{\"input\":[1],\"target\":1}\n",
+                   "bad.jsonl: of 1 examples none is for validation; give some of them \"split\": \"val\"");
     expect_refused("{\"input\":[1],\"target\":1,\"split\":\"test\"}\n{\"input\":[1],\"target\":1,\"split\":\"val\"}\n",
                    "none is for training");
     write_file("v.jsonl", "{\"input\":[0.5],\"target\":1}\n");
