@@ -23,7 +23,8 @@ NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
     if (peer ~ /bf16/) { if ($column["error"] + 0 > worst_bf16) worst_bf16 = $column["error"] + 0 }
     else if ($column["error"] + 0 > worst) worst = $column["error"] + 0
     if (!index(commits, $column["commit"])) commits = commits (commits == "" ? "" : ", ") $column["commit"]
-    where = "PyTorch " $column["torch"] ", " $column["device"] ", one thread unless the row says otherwise, commit " commits
+    where = "PyTorch " $column["torch"] ", " $column["device"] ", one thread unless the row says otherwise, commit " \
+            commits
 }
 END {
     printf "| %s | ours, ms |", steps != "" ? "training step" : "recurrence"
@@ -36,12 +37,13 @@ END {
         for (p = 1; p <= n_peers; p++) printf " %s |", (rows[r], peers[p]) in cell ? cell[rows[r], peers[p]] : ""
         printf "\n"
     }
+    printf "\n- Columns after ours: median time of %s.\n- %s.\n", steps != "" \
+        ? "a whole step, divided by our time in fp32; below 1, PyTorch is faster" \
+        : "PyTorch, divided by our time, for forward and gradients in fp32", where
     if (steps != "") {
-        printf "\n- Columns after ours: median time of a whole step, divided by our time in fp32; below 1, PyTorch is faster.\n- %s.\n", where
         printf "- Largest difference between PyTorch's losses in three steps and ours: %.1e", worst
         printf worst_bf16 ? ", with bf16 %.1e.\n" : ".\n", worst_bf16
     } else {
-        printf "\n- Columns after ours: median time of PyTorch, divided by our time, for forward and gradients in fp32.\n- %s.\n", where
         printf "- Largest difference between a PyTorch version in fp32 and the loop in float64: %.1e.\n", worst
     }
     printf "%s", notes
