@@ -30,8 +30,8 @@ static void walk_step(struct trainer *t) {
     graph_forward(&t->update, t->live);
 }
 
-/* Captures the launches of a step on a device, so that later steps can replay them. If a step cannot be captured, every
- * step launches its kernels anew, which is slower but gives the same bits. */
+/* Captures the kernel launches of a step on a device, so that later steps can replay them. If a step cannot be
+ * captured, every step launches its kernels anew, which is slower but gives the same bits. */
 static void capture_step(struct trainer *t) {
     while (!t->capture && place_capture_begin(&t->place)) {
         walk_step(t);
@@ -44,8 +44,8 @@ static void capture_step(struct trainer *t) {
                 place_capture_failure(&t->place));
 }
 
-/* Does one training step. On a device the first step loads the kernels, the second is captured, and later steps replay
- * the captured one. */
+/* Does one training step. On a device the first step loads the kernels, the second step is captured, and later steps
+ * replay it. */
 void trainer_step(struct trainer *t) {
     double start = time_now_s();
     batches_next(&t->batches, t->state.step);
@@ -345,8 +345,8 @@ static enum status begin(struct running *r, struct setup *setup, const struct re
     if (!reuse->again) TRY(checkpoint_read(t, p, &resumed, e));
     for (int64_t i = p->n_curve - 1; i >= 0 && p->curve[i].step == t->state.step; i--)
         r->validated |= p->curve[i].split == SPLIT_VAL;
-    /* If the current step is the best one, its metric is known. A run that had reached its target then stops at
-     * once. */
+    /* If the current step has the best validation so far, its metric is known. Then a run that had reached its target
+     * stops at once. */
     r->metric = t->best_step == t->state.step ? trainer_metric(t, &t->best_val) : -INFINITY;
     if (r->hooks && r->hooks->log_steps) TRY(step_log_open(&r->log, r->hooks->log_steps, t->state.step, e));
     TRY(reuse_release(setup, reuse, e));

@@ -66,7 +66,7 @@ static enum status start_evaluation(struct trainer *t, bool training, struct err
     TRY(metrics_create(&t->metrics, shape->vocab_out, longest, &t->host, e));
     t->metrics.documents = task_documents(shape);
 
-    /* Both the device and the host store the whole splits. */
+    /* If the run uses a device, the device and the host both store all these examples. */
     size_t bytes = evaluation_bytes(t->setup), machine = machine_memory_bytes();
     size_t room = machine ? machine / SPLIT_STORE_PART : SIZE_MAX;
     if (machine && bytes > machine && t->place.device != DEVICE_CPU)

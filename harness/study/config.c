@@ -72,8 +72,7 @@ const struct option config_options[] = {
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records and exports",
      OPT_RUNTIME | OPT_HERE | OPT_FILLED},
     {"profile", OPT_TEXT_FIELD, AT(profile), "custom", 0, 0, NULL,
-     "take sizes, budget and learning rate from this profile, like `lrnn bench`; custom = from no profile",
-     OPT_RUNTIME},
+     "take sizes, learning rate and training length from this profile; custom = from no profile", OPT_RUNTIME},
     {"quiet", OPT_BOOL, AT(quiet), "no", 0, 0, NULL, "print no progress", OPT_RUNTIME | OPT_HERE},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "print the result as one JSON line", OPT_RUNTIME | OPT_HERE},
     {0}};

@@ -3,14 +3,14 @@
  *   h_t[i] = sum_{l < m} a_t[i][l] h_{t-1}[l] + a_t[i][m] v_t[i]
  *   A_t: the m x m matrix of the a_t[i][l] with l < m
  * Each row i of a block has its own thread, which reads and normalises the gates some time steps before they are used.
- * At each time step the m threads of a block exchange their states through shared memory. The 32 threads of a warp have
- * row i of 32 neighbouring blocks, with the same i, so they read neighbouring values.
+ * At each time step the m threads of a block exchange their states through shared memory. The 32 threads of a warp
+ * compute row i of 32 neighbouring blocks (i is the same for all), so they read neighbouring values.
  *
  * Backward recomputes the gates. Let G_t be the whole gradient of h_t: dh_t plus the carry A_{t+1}^T G_{t+1} from later
  * steps. Row i adds a_t[i][j] G_t[i] to element j of the carry to step t - 1. Let x = (h_{t-1}, v_t[i]); then h_t[i] =
- * sum_l a_t[i][l] x_l. Let S be the sum by which the row is normalised, and w the derivative da / dz with S held
- * constant. But z also changes S, which adds -w G_t[i] sum_l a_l x_l to the gradient of z. Here sum_l a_l x_l is
- * h_t[i], which forward has stored. Together:
+ * sum_l a_t[i][l] x_l. Let S be the sum by which the row is divided, and w the derivative da / dz with S held constant.
+ * But z also changes S, which adds -w G_t[i] sum_l a_l x_l to the gradient of z. Here sum_l a_l x_l is h_t[i], which
+ * forward has stored. Together:
  *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i])
  * Long sequences are cut into chunks (scan.cuh). A lane is one block of one sequence, in one chunk. For a chunk from
  * step f to step e, let P = A_e ... A_f. A state h before the chunk contributes P h to the state after it. In backward,

@@ -33,7 +33,7 @@ FORCE_INLINE void observer_forward(int m, enum gate gate, const struct scan_row 
     s[0] = real_fma(sum, scale, s[0]);
 }
 
-/* Computes one step for the `width` channels of a part, in both layouts and for any m. */
+/* Computes one step for the `width` channels of `part`, in both layouts and for any m. */
 FORCE_INLINE void rows_forward(int m, enum gate gate, const struct scan_part *part, const struct scan_row *r) {
     real p[SCAN_GATES], scale[SCAN_WIDTH], sum[SCAN_WIDTH], *s = r->h;
     int64_t N = r->N, width = part->width;
@@ -111,7 +111,7 @@ FORCE_INLINE void observer_backward(int m, enum gate gate, const struct scan_row
     r->dv[k] = dv;
 }
 
-/* Computes the gradients of one step for the `width` channels of a part, in both layouts and for any m. */
+/* Computes the gradients of one step for the `width` channels of `part`, in both layouts and for any m. */
 FORCE_INLINE void rows_backward(int m, enum gate gate, const struct scan_part *part, const struct scan_row *r,
                                 const real *ds) {
     real p[SCAN_GATES], scale[SCAN_WIDTH], G_0[SCAN_WIDTH], back[SCAN_WIDTH], mean[SCAN_WIDTH];

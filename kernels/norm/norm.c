@@ -86,8 +86,8 @@ static double vector_terms(const struct call *c, int j) {
 /* Returns the scale of rounding errors, as `terms` of struct op (core/op.h). It adds the magnitudes of the terms of
  * each element of a result, and returns the largest sum. The result itself would be too small a scale, because its
  * terms may cancel: dx of layernorm is 0 if D = 1, and close to 0 if D = 2. For the same reason the scale contains |x|
- * + |mean| in place of |x - mean|. In the forward pass, j = 0 is y and j = 1 is s = x + branch. In backward, j is the
- * number of the input whose gradient is computed: x, w, b or branch. */
+ * + |mean| in place of |x - mean|. In the forward pass, j = 0 is y and j = 1 is s = x + branch. In backward, j names
+ * the input whose gradient is computed: 0 is x, 1 is w, 2 is b, 3 is branch. */
 static double norm_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);

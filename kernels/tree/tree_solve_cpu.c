@@ -4,7 +4,7 @@
  * The equation of node v with parent p(v) (tree_solve.c):
  *   x_v + b_v x_p(v) + sum over children j of c_j x_j = u_v      b_v, c_v: the couplings of v and its parent
  * Elimination of the children turns the factor 1 of x_v into the pivot a_v = 1 - sum_j c_j b_j / a_j. For each node the
- * code first computes
+ * code first computes these rows, which have one number per head:
  *   M = c,   H = b / a,   I = 1 / a
  * and then solves
  *   up, from the leaves to the root     z_v = I_v (u_v - sum_j M_j z_j)
@@ -22,7 +22,7 @@
 #include "kernels/lib/scratch.h"
 #include "kernels/tree/tree_walk.h"
 
-#define TREE_VECTOR 16   /* the width of a strip is a multiple of this many heads, except at the end */
+#define TREE_VECTOR 16   /* the width of each strip but the last is a multiple of this many heads */
 #define TREE_WIDTH  1024 /* most heads of a strip */
 /* Least heads of a strip, if the call has so many: a strip of 16 heads takes as long as one of 32. */
 #define TREE_LEAST 32
@@ -35,7 +35,7 @@ static const real zeros[TREE_WIDTH];
 struct cut {
     int64_t groups, strips, width;
     int64_t factors; /* rows of M, H, I */
-    int64_t tables;  /* shared rows of couplings whose gradients are summed */
+    int64_t tables;  /* rows in which a part sums the gradients of couplings */
 };
 
 /* One part: a group of sequences, and the heads from k to k + width - 1. */
@@ -44,7 +44,7 @@ struct part {
     struct tree tree;
     enum tree_sharing sharing;
     bool free, adjoint;                           /* free: b and c are independent; adjoint: backward */
-    int64_t T, P, k, width, pitch;                /* pitch: reals between rows of scratch */
+    int64_t T, P, k, width, pitch;                /* T nodes, P heads; pitch: reals between rows of scratch */
     int64_t leaves;                               /* number of leaves of the current sequence that are not padding */
     real *factor, *lambda_re, *lambda_im, *table; /* rows in scratch; only backward has lambda and table */
 };
@@ -171,8 +171,8 @@ static int64_t table_at(const struct part *t, int64_t b, struct tree_level v, in
     return ((t->sharing == OWN_OF_SAMPLE ? b * t->T : 0) + tree_row(t->sharing, v, i)) * t->P + t->k;
 }
 
-/* Computes M and H of node i of level v, from its couplings and from I, which must be computed already. H first has b,
- * and M first has c. */
+/* Computes M and H of node i of level v, from its couplings and from I, which must be computed already. The rows of H
+ * and M first hold b and c. */
 static void couple(const struct part *t, int64_t b, struct tree_level v, int64_t i, real *f) {
     const struct call *c = t->c;
     int64_t at = table_at(t, b, v, i);
@@ -450,7 +450,7 @@ static void clear_rows(const struct part *t, int64_t n, real *rows) {
     for (int64_t i = 0; i < n; i++) memset(rows + i * t->pitch, 0, (size_t)t->width * sizeof *rows);
 }
 
-/* Adds the gradients of the couplings of node i of level v. Lambda of the node and of its parent are known. */
+/* Adds the gradients of the couplings of node i of level v. Lambda of the node and of its parent must be known. */
 static void couple_node(const struct part *t, int64_t b, struct tree_level v, int64_t i, struct pair p) {
     bool sample = t->sharing == OWN_OF_SAMPLE;
     real *d = t->table + (sample ? 0 : tree_row(t->sharing, v, i)) * 4 * t->pitch;

@@ -1,6 +1,6 @@
-/* scan_delta_chunk_cpu.c - the delta rule (scan_delta.c) with one beta and at most one decay per head on the CPU, a
- * chunk of steps at a time (UT transform of Yang et al. 2024). A chunk costs products of matrices and one triangular
- * solve, and hands the state to the next chunk.
+/* scan_delta_chunk_cpu.c - the delta rule (scan_delta.c) on the CPU, for calls with one beta and at most one decay per
+ * head. It computes a chunk of steps at a time (UT transform of Yang et al. 2024). A chunk costs products of matrices
+ * and one triangular solve, and hands the state to the next chunk.
  *
  * A token has one or more steps, and a chunk has one row per step. k_r, v_r, q_r, u_r, w_r and p_r are row r of K, V,
  * Q, U, W and P; q_r and w_r are 0 except at a token's last step. f_r is the decay at a token's first step, else 1. b =
@@ -18,7 +18,7 @@
  *   G <- a_last G + (diag(a) Q)^T W - (diag(a) K)^T P
  * The gradient of f needs no division and no logarithm, so f may be negative or 0. It has two terms: the one with c_t
  * comes from G, the one with Y_t from the outputs and errors of the chunk. Y_0[r] is what row r reads from S, and
- * R[r][s] is what row r reads from row s:
+ * R[r][s] is what row r reads from row s (t is a row, too):
  *   R[r][s] = (q_r . k_s)(w_r . u_s) - (k_r . k_s)(p_r . u_s)
  *   Y_0[r] = q_r . S w_r - k_r . S p_r      Y_{t+1}[r] = f_t Y_t[r] + R[r][t]
  *   c_0 = sum(G o S)      c_{t+1} = f_t c_t + k_t . G u_t
@@ -73,10 +73,9 @@ struct matrices {
     real *dU;          /* chunk x VW */
     real *Y;           /* chunk x chunk: Y_t[r] of the equations */
     /* Arrays with a state (KW x VW) in each row. A group is the heads that are computed together. */
-    struct scratch_rows all_S; /* forward: S of each head of the group */
-    struct scratch_rows all_G; /* backward: G of each head of the group */
-    struct scratch_rows
-        states; /* backward: the state before each chunk of STATE_CHUNK tokens; forward stored the first */
+    struct scratch_rows all_S;  /* forward: S of each head of the group */
+    struct scratch_rows all_G;  /* backward: G of each head of the group */
+    struct scratch_rows states; /* backward: the state before each chunk between two states that forward stored */
 };
 
 enum { TWO = 2 * STATE_CHUNK };
@@ -432,7 +431,7 @@ FORCE_INLINE void backward_sized(const struct head *d, const struct chunk *k, co
 
 STATE_EACH_SIZE(backward_chunk, backward_sized)
 
-/* Returns a state that forward stored: in place if it needs no padding, else a copy with padded rows. */
+/* Returns a state that forward stored: without a copy if it needs no padding, else a copy with padded rows. */
 static real *state_before(const struct head *d, int64_t kept, real *copy) {
     real *S = kept_state(d->c, &d->s, d->b, kept, d->h);
     if (d->KW == d->s.dk && d->VW == d->s.dv) return S;
