@@ -62,8 +62,8 @@ static const struct option extra[] = {
      "Flags take several values without --grid: --decay 0,0.1",
      0},
     {"variants", OPT_BOOL, 0, "from the plan, else from the profile", 0, 0, NULL,
-     "also train on the task's published variants, each of which changes one setting; the table shows the mean "
-     "over the task and its variants",
+     "also train on the task's published variants, each of which changes one setting; the table shows "
+     "each of them, and their mean",
      0},
     {"shard", OPT_TEXT_FIELD, 0, "1/1", 0, 0, NULL,
      "train only part i/n of the runs, which are run i and every n-th run after it; print no table", 0},
