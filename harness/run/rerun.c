@@ -141,8 +141,7 @@ static bool compare(const struct run_record *a, const struct run_record *b, char
     }
     int n = snprintf(text, size, "the bits agree: %" PRId64 " point%s of the curve, %" PRId64 " evaluation%s",
                      a->n_curve, a->n_curve == 1 ? "" : "s", a->n_evals, a->n_evals == 1 ? "" : "s");
-    if (b->n_evals > a->n_evals)
-        n += snprintf(text + n, size - (size_t)n, " (now %" PRId64 ")", b->n_evals);
+    if (b->n_evals > a->n_evals) n += snprintf(text + n, size - (size_t)n, " (now %" PRId64 ")", b->n_evals);
     if (weights) n += snprintf(text + n, size - (size_t)n, ", the best weights");
     if (isfinite(accuracy)) /* a run that ended in NaN was not tested */
         snprintf(text + n, size - (size_t)n, "; test %saccuracy %.4f", macro ? "macro " : "", accuracy);
