@@ -252,9 +252,10 @@ LRNN_OP(grid_scan);
  *     y_n = scale (sum over edges e into n of M_e C_e^T q_n + D_n (q_n . k_n) v_n)
  * links (B, 2*edges + 3*pairs), dense, in the memory of the arrays: for each edge its tail and its head, tail < head,
  * ascending by (tail, head); then for each pair of edges that follow each other their indices e' < e, and -1 if the
- * form `tree` leaves the pair out, else 0. Rows that a graph lacks are -1. reversed: edges lead from head to tail,
- * pairs from e to e'. q, k (B,T, H*dk), v, y (B,T, H*dv), direct D (B,T,H); source S, mark M (B,edges,H); transition T
- * (B,pairs,H). */
+ * form `tree` leaves the pair out, else 0. Rows that a graph lacks are -1. Other links are refused; on LRNN_CUDA a
+ * forward pass waits for the stream to read them, and a backward pass does not look. reversed: edges lead from head to
+ * tail, pairs from e to e'. q, k (B,T, H*dk), v, y (B,T, H*dv), direct D (B,T,H); source S, mark M (B,edges,H);
+ * transition T (B,pairs,H). */
 typedef struct lrnn_dag_scan {
     lrnn_call call;
     int64_t heads, key, value; /* H, dk, dv */

@@ -58,11 +58,15 @@ struct tensor *library_rows(struct recorder *r, const char *name, const lrnn_arr
     return add_input(r, name, a, AXES_SEQUENCES, 3, (int64_t[]){r->B, rows, width});
 }
 
-struct tensor *library_numbers(struct recorder *r, const char *name, const int32_t *numbers, int64_t width) {
+struct tensor *library_numbers(struct recorder *r, const char *name, const int32_t *numbers, int64_t width,
+                               bool (*fit)(const struct recorder *r, const int32_t *row, struct error *e)) {
     struct tensor *t = graph_input_ids(r->graph, name, 2, (int64_t[]){r->B, width}, INT32_MAX, true);
     if (r->call->batch > 0 && (!numbers || (uintptr_t)numbers % sizeof *numbers))
         graph_fail(r->graph, ST_USAGE, "%s is NULL or not aligned to its elements of 4 bytes", name);
     if (t) t->data = (void *)(uintptr_t)numbers;
+    r->numbers = numbers;
+    r->numbers_width = width;
+    r->numbers_fit = fit;
     return t;
 }
 
