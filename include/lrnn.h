@@ -169,12 +169,15 @@ typedef struct lrnn_scan_companion {
 LRNN_OP(scan_companion);
 
 /* LSTM with PyTorch's gates i, f, g, o: p_t = u_t + wh h_{t-1} + bh, c_t = sig(f) c_{t-1} + sig(i) tanh(g),
- * h_t = sig(o) tanh(c_t), from zero. u (B,T,4W) = wx x_t + bx, wh (4W,W), bh (4W) -> h (B,T,W). */
+ * h_t = sig(o) tanh(c_t). u (B,T,4W) = wx x_t + bx, wh (4W,W), bh (4W) -> h (B,T,W). The state after a token is its h
+ * and its c. */
 typedef struct lrnn_scan_lstm {
     lrnn_call call;
     int64_t width; /* W */
     lrnn_array u, wh, bh;
     lrnn_array h;
+    lrnn_array h0, c0; /* in, optional, both or none: state before the first token (B,W), else 0 */
+    lrnn_array c;      /* out, optional: (B,T,W) */
 } lrnn_scan_lstm;
 LRNN_OP(scan_lstm);
 

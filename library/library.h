@@ -79,6 +79,7 @@ void library_length(struct recorder *r, int64_t length, const char *what);
  * absent. */
 struct tensor *library_tokens(struct recorder *r, const char *name, const lrnn_array *a, int64_t width);
 struct tensor *library_optional(struct recorder *r, const char *name, const lrnn_array *a, int64_t width);
+struct tensor *library_optional_state(struct recorder *r, const char *name, const lrnn_array *a, int64_t width);
 struct tensor *library_sequences(struct recorder *r, const char *name, const lrnn_array *a, int64_t width);
 struct tensor *library_rows(struct recorder *r, const char *name, const lrnn_array *a, int64_t rows, int64_t width);
 struct tensor *library_shared(struct recorder *r, const char *name, const lrnn_array *a, int rank, const int64_t *dims);
