@@ -263,7 +263,10 @@ for words, wrong in (
         lambda: torch.ops.lrnn.scan_block(draw(B, T, 23), draw(B, T, 8), None, None, 4, 2, 0, False),
     ),
     ("expected contiguous int32 (3, 22)", lambda: wrong_links(lambda links: links[:, 1:])),
-    ("edge 4 leads from 4 to 5, expected nodes from 0 to 4", lambda: wrong_links(lambda links: links + (links == 3).int() + (links == 4).int())),
+    (
+        "edge 4 leads from 4 to 5, expected nodes from 0 to 4",
+        lambda: wrong_links(lambda links: links + (links == 3).int() + (links == 4).int()),
+    ),
     ("to one of a higher number", lambda: lrnn.torch.dag_links([[(1, 0)]])),
     ("counted from 0", lambda: lrnn.torch.dag_links([[(-1, 0)]])),
     (
@@ -307,6 +310,13 @@ nested = torch.func.vmap(torch.func.vmap(torch.func.grad(one, argnums=2)))
 pairs = [torch.stack([x, x.flip(0)]) for x in (qs, ks, vs, decays)]
 plain = torch.stack([torch.func.vmap(torch.func.grad(one, argnums=2))(*(x[i] for x in pairs)) for i in (0, 1)])
 check("vmap of vmap of a gradient", torch.allclose(nested(*pairs), plain, rtol=0, atol=1e-9))
+cuts = torch.tensor([[0, 4, 4, 9], [0, 2, 8, 9]])  # offsets may be mapped too: other lengths in each batch
+squares = lambda *given: sum((r**2).sum() for r in lrnn.torch.scan_outer(*given[:4], offsets=given[4]))  # noqa: E731
+of_one = torch.func.grad(squares, (0, 2))
+tokens = [draw(2, 9, 2, 3), draw(2, 9, 2, 3), draw(2, 9, 2, 4), draw(2, 9, 2, low=0.2), cuts]
+mapped, apart = torch.func.vmap(of_one)(*tokens), [of_one(*(t[i] for t in tokens)) for i in (0, 1)]
+same = [torch.allclose(m[i], a, rtol=0, atol=1e-12) for i in (0, 1) for m, a in zip(mapped, apart[i])]
+check("vmap over offsets under grad is separate calls", all(same))
 last = lambda v: lrnn.torch.scan_outer(q, k, v, decay)[0].square().sum()  # noqa: E731
 for words, wrong in (
     ("gradient of a gradient", lambda: torch.func.grad(lambda v: torch.func.grad(last)(v).sum())(v)),
