@@ -84,8 +84,8 @@ struct tensor *library_sequences(struct recorder *r, const char *name, const lrn
 struct tensor *library_rows(struct recorder *r, const char *name, const lrnn_array *a, int64_t rows, int64_t width);
 struct tensor *library_shared(struct recorder *r, const char *name, const lrnn_array *a, int rank, const int64_t *dims);
 
-/* Whole numbers (B,width), dense, in the arrays' memory; a call has them once. A forward pass and, on the CPU, a backward
- * pass is refused where `fit` returns false and says why. */
+/* Whole numbers (B,width), dense, in the arrays' memory; an op has them once. A forward pass, and on the CPU a backward
+ * pass, is refused if `fit` returns false for a row; it says why. */
 struct tensor *library_numbers(struct recorder *r, const char *name, const int32_t *numbers, int64_t width,
                                bool (*fit)(const struct recorder *r, const int32_t *row, struct error *e));
 
