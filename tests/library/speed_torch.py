@@ -69,7 +69,7 @@ def row_of(m, length, threads, args, compiling):
     if compiling is None or compiling * length <= args.limit:
         ways["compiled_loop"] = torch.compile(loop)
     else:
-        notes.append(f"compiled_loop: {length} steps would compile for {compiling * length:.0f} s")
+        notes.append(f"compiled_loop: {length} steps would compile for {compiling * length:.0f} s of {args.limit:.0f} allowed")
     best, rounds, ours = {}, {}, None
     for name, way in ways.items():
         start = time.process_time() + children()
@@ -126,7 +126,7 @@ def main():
                 print("  ".join(f"{k}={x}" for k, x in row.items()), flush=True)
     if args.to:
         with open(args.to, "w", newline="", encoding="ascii") as file:
-            writer = csv.DictWriter(file, rows[0])
+            writer = csv.DictWriter(file, rows[0], lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
 
