@@ -27,5 +27,5 @@ END {
     if (NR < 2) { print "library_table.awk: the file has no rows" > "/dev/stderr"; exit 1 }
     print ""
     printf "- Forward and backward of BD-LRU, batch %d, %d states, PyTorch %s; ratios to ours.\n", batch, states, torch
-    print "- On one thread: time of the processor; on two: time that passed, while other programs ran, so ratios are rough."
+    print "- On one thread: time of the processor; on two: time that passed, while other programs ran: rough ratios."
 }

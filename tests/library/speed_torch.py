@@ -69,7 +69,8 @@ def row_of(m, length, threads, args, compiling):
     if compiling is None or compiling * length <= args.limit:
         ways["compiled_loop"] = torch.compile(loop)
     else:
-        notes.append(f"compiled_loop: {length} steps would compile for {compiling * length:.0f} s of {args.limit:.0f} allowed")
+        took = f"{compiling * length:.0f} s of {args.limit:.0f} allowed"
+        notes.append(f"compiled_loop: {length} steps would compile for {took}")
     best, rounds, ours = {}, {}, None
     for name, way in ways.items():
         start = time.process_time() + children()
