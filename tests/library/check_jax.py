@@ -43,7 +43,7 @@ CASES = [
     ("scan_diag", [draw(B, T, 5), draw(B, T, 5)], {"h0": draw(B, 5)}, {}),
     ("scan_diag", [draw(5), draw(B, T, 5)], {}, {}),
     ("scan_diag_complex", [complex_of(B, T, 3), complex_of(B, T, 3)], {}, {}),
-    ("scan_diag_complex", [complex_of(3), complex_of(B, T, 3)], {"h0": complex_of(B, 3)}, {}),
+    ("scan_diag_complex", [complex_of(5), complex_of(B, T, 5)], {"h0": complex_of(B, 5)}, {}),
     ("scan_block", [draw(B, T, 2, 3, 3), draw(B, T, 2, 3)], {"h0": draw(B, 2, 3)}, {}),
     ("scan_block", [draw(B, T, 1, 2, 3, low=0.1), draw(B, T, 1, 3)], {}, {"gate": "relu"}),
     ("scan_companion", [draw(B, T, 4, 3), draw(B, T, 3)], {"s0": draw(B, 3, 3)}, {}),
