@@ -21,13 +21,12 @@ static const struct option sweep_flags[] = {
      0},
     {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES, PROTOCOL_HELP, 0},
     {"jobs", OPT_INT, AT(jobs), "auto", 1, RUNNER_MOST_JOBS, NULL,
-     "processes that train at once; auto = one per core; on a GPU one, which trains several runs side by side",
-     OPT_AUTO},
+     "processes that train at once; auto = on the CPU one per core; on a GPU one process (see --population)", OPT_AUTO},
     {"population", OPT_INT, AT(population), "auto", 1, POPULATION_MOST, NULL,
      "runs that one process trains side by side; auto = on a GPU as many as fit, at most 16; on the CPU 1", OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 1e-3, 1e9, NULL,
-     "training time of all runs together; each run gets an equal part, and does the steps that fit into it; auto = no "
-     "limit",
+     "training time of all runs together; each run gets an equal share, and does the steps that fit into this share; "
+     "auto = no limit",
      OPT_AUTO},
     {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL,
      "time after which a run is killed and recorded as failed; 0 = never", 0},
@@ -59,11 +58,11 @@ static const struct option extra[] = {
      "seeds of every model: 5 = seeds 1 to 5; 3,7 or 4..9 = exactly these seeds", 0},
     {"grid", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
      "train with each combination of these options of tasks and models: 'task.length=8,16 model.gate=softmax,none'. "
-     "Flags take several values without --grid: --decay 0,0.1",
+     "A flag with several values needs no --grid: --decay 0,0.1",
      0},
     {"variants", OPT_BOOL, 0, "from the plan, else from the profile", 0, 0, NULL,
-     "also train on the task's published variants, each of which changes one setting; the table shows "
-     "each of them, and their mean",
+     "also train on the task's published variants, which change one setting each; the table shows each variant, and "
+     "the mean of all variants",
      0},
     {"shard", OPT_TEXT_FIELD, 0, "1/1", 0, 0, NULL,
      "train only part i/n of the runs, which are run i and every n-th run after it; print no table", 0},
@@ -88,14 +87,12 @@ static enum status on_flag(void *context, const char *name, const char *value, b
 
 /* Prints the rule of study.h for the length of a run. */
 static void print_length(FILE *f) {
-    fputs(
-        "\nlength of a run: five sources can set it. The strongest stands first:\n"
-        "  command line > config file (-c) > plan > profile > default\n"
-        "  steps or epochs set the length of the schedule. A run ends earlier by stop-after (steps), budget (time of\n"
-        "  the run) or limit (time of all runs).\n"
-        "  If two sources set steps or epochs, the stronger source wins. If one source sets both, steps win.\n"
-        "  If a source sets any of these five, stop-after and budget from weaker sources have no effect.\n",
-        f);
+    fputs("\nlength of a run: settings come from these sources, the strongest first:\n"
+          "  command line > config file (-c) > plan > profile > default\n"
+          "  steps or epochs set the length of the schedule. The strongest source wins; in one source steps win.\n"
+          "  stop-after (steps), budget (time of the run) and limit (time of all runs) end a run earlier.\n"
+          "  If a source sets any of these five settings, stop-after and budget of weaker sources are ignored.\n",
+          f);
 }
 
 static enum status read_line(struct command_line *c, const struct command *command, int argc, char **argv,

@@ -1,17 +1,19 @@
-/* runner.c - does the plan's runs in parallel processes and shows their progress; see runner.h.
+/* runner.c - does the runs of a plan in parallel processes, and shows the progress; see runner.h.
  *
- * The main loop is run_waiting: it starts jobs, reads their reports, and shows a line. A job is a place for one run in
- * progress. The run is trained by a child process, which is called a population: it trains one or several runs, each in
- * a thread of its own; these runs are its members. The parent stays single-threaded (it starts no OpenMP region), so
- * forking it is safe.
+ *   sweep        one call of `lrnn bench`
+ *   claim        a lock file; it tells other sweeps in the same folder that this sweep does a run
+ *   job          a place for one run in progress
+ *   population   a child process that trains runs
+ *   member       a thread of a population; it trains one run at a time
  *
- * If a child process dies, only its unfinished runs are lost. If it had several members, each lost run is repeated
- * alone in a new process, so that only the run that caused the death is recorded as failed. A run that failed gets a
- * record too. Another child process writes this record, because it contains facts about the test examples, and making
- * the test examples takes time.
+ * The main loop is run_waiting: it starts jobs, reads their reports, and shows a line. The parent has only one thread
+ * (it starts no OpenMP region), so forking is safe.
  *
- * A sweep is one call of `lrnn bench`. A claim is a lock file: it tells other sweeps in the same folder that this sweep
- * does the run. */
+ * If a population dies, only its unfinished runs are lost. If the population had several members, each lost run is
+ * repeated alone in a new process. So only the run that caused the death is recorded as failed.
+ *
+ * A failed run gets a record too. To write this record one must make the test examples, which takes time. So another
+ * child process writes the record. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -42,39 +44,39 @@
 
 struct job {
     struct setup *setup;   /* the run; NULL: the place is free */
-    int index;             /* the run's index in r->waiting */
-    struct population *by; /* the process that does the run */
+    int index;             /* index of the run in r->waiting */
+    struct population *by; /* the process that does the run, or writes the record if the run has failed */
     int member;            /* the member of `by` that does the run */
     int threads;
     bool timed_out;
-    bool writing;           /* the run has failed, and `by` writes its record */
-    struct failure failure; /* the content of that record */
-    double began, beat;     /* when the run began; when its claim was last renewed */
+    bool writing;           /* the run has failed, and `by` writes the record */
+    struct failure failure; /* for the record of the failed run */
+    double began, beat;     /* when the run began; when the claim was last renewed */
     struct claim claim;
     char started[32];
     struct live live;
-    struct member_report last; /* the newest report; `progress` is that of the newest REPORT_PROGRESS */
-    double work_before;        /* planned FLOPs of the steps that earlier sweeps did */
+    struct member_report last; /* the newest report; only reports of kind REPORT_PROGRESS change `progress` */
+    double work_before;        /* planned FLOPs of the steps of this run that earlier sweeps did */
 };
 
 struct runner {
     const struct runner_options *options;
     const struct plan *plan;
     struct job jobs[RUNNER_MOST_JOBS];
-    /* populations[i] with i < RUNNER_MOST_JOBS is a process that trains; there is one per device or one per job.
-     * populations[RUNNER_MOST_JOBS + j] is the process that writes the record if the run of job j has failed. */
+    /* The first RUNNER_MOST_JOBS processes train: one per device, or one per job. Process RUNNER_MOST_JOBS + j writes
+     * the record if the run of job j has failed. */
     struct population populations[MOST_PROCESSES];
     int members; /* members per population; 1: each run has its own process */
     int devices; /* number of devices, each with a population; 1: all runs use the device that their setups name */
     int n_jobs;
-    struct setup **waiting;              /* `total` runs in the order to be done; NULL: this run has begun or is done */
-    struct setup **alone;                /* alone[i]: run i of `waiting` if a population lost it, else NULL */
-    int returned;                        /* number of lost runs in `alone`; they are repeated at the end */
-    int stopped;                         /* number of runs that ended because a user sent a signal to their process */
+    struct setup **waiting;              /* `total` runs in their order; NULL: the run has begun or is done */
+    struct setup **alone;                /* alone[i]: run i of `waiting`, if its population lost the run; else NULL */
+    int returned;                        /* number of runs in `alone`; the runner repeats them at the end */
+    int stopped;                         /* number of runs whose process received a signal from a user */
     int done, total, next;               /* next: index of the run to try next */
     int elsewhere;                       /* number of runs that could not begin because other sweeps are doing them */
     double looked;                       /* when try_to_start was last called */
-    bool told_of_others, told_of_memory; /* true: this message has been printed and is not repeated */
+    bool told_of_others, told_of_memory; /* true: the message has been printed */
     bool several_tasks;                  /* the plan has several tasks, so lines name the task */
     bool write_failed, stopping, terminal;
     const struct setup *longest; /* a run that is done first, on all cores, before other runs start; NULL: none */
@@ -139,13 +141,13 @@ static void say(const struct runner *r, const char *format, ...) {
 
 /* --- starting ----------------------------------------------------------------------------------------------------- */
 
-/* Returns the population of a job. Starts a new one if there is none, or if the old one takes no more runs. Returns
- * NULL if no process can be started. */
+/* Returns the population of a job. Starts a new population if there is none, or if the old population takes no more
+ * runs. Returns NULL if no process can be started. */
 static struct population *population_of(struct runner *r, const struct job *j, const struct setup *setup) {
     char numbered[16];
     int number = (int)(j - r->jobs) / r->members;
     struct population *p = &r->populations[number];
-    if (p->pid && p->told_to_stop) population_end(p); /* it has no runs: may_start has checked this */
+    if (p->pid && p->told_to_stop) population_end(p); /* p has no runs: see may_start */
     if (p->pid) return p;
     snprintf(numbered, sizeof numbered, "cuda:%d", number);
     const char *device = r->devices > 1 ? numbered : setup->spec.config.device;
@@ -189,8 +191,8 @@ static bool start_job(struct runner *r, struct job *j, int index, const struct c
     return true;
 }
 
-/* Returns whether another run may start. It may not if r->longest is using all cores, if a population that was told to
- * stop has not ended yet, or if the sweep is ending. */
+/* Returns whether another run may start. No run may start while r->longest uses all cores, while a population that was
+ * told to stop goes on, or when the sweep is ending. */
 static bool may_start(const struct runner *r) {
     for (int i = 0; i < r->n_jobs; i++) {
         const struct job *j = &r->jobs[i];
@@ -223,7 +225,7 @@ static void try_to_start(struct runner *r, struct job *j, int i) {
         r->write_failed = true;
     } else if (state == CLAIM_OTHERS) {
         r->elsewhere++;
-    } else if (is_done_elsewhere(r, i)) { /* it was done between the check and the claim */
+    } else if (is_done_elsewhere(r, i)) { /* the run was done between the check and the claim */
         claim_done(&claim, s->spec.config.out, s->id.run_id);
     } else if (!start_job(r, j, i, &claim)) {
         claim_release(&claim);
@@ -247,8 +249,7 @@ static void start_jobs(struct runner *r) {
 
 /* --- the end of a run --------------------------------------------------------------------------------------------- */
 
-/* Sets j->failure, which says how the run failed; the record is made from it. `died`: the run's process has died, and
- * waitpid gave `wait_status`. */
+/* Sets j->failure, which says how the run failed. `died`: the process of the run has died with `wait_status`. */
 static void classify(struct job *j, bool died, int wait_status) {
     struct failure *f = &j->failure;
     const size_t size = sizeof f->detail;
@@ -304,15 +305,14 @@ static void tell_end(const struct runner *r, const struct job *j) {
         s->spec.config.lr, s->spec.config.seed, end);
 }
 
-/* Ends a job whose run is done, was stopped, or failed. If the run failed, the job first starts to write the record,
- * and ends when this is done. */
+/* Ends a job whose run is done, was stopped, or failed. After a failure the job first writes the record. */
 static void finish_job(struct runner *r, struct job *j, bool died, int wait_status) {
     struct setup *s = j->setup;
     struct error end = j->last.error;
     if (died) fail(&end, ST_OK, "the process that writes the record of run %.8s has died", s->id.run_id);
     int ended = (int)end.status;
     bool done = record_check(s->spec.config.out, s->id.run_id) == RECORD_DONE;
-    /* True if a file could not be written. This is not the model's fault, so the run gets no record of a failure. */
+    /* True if a file could not be written. The model did not cause this, so the run gets no record. */
     bool unwritten = j->writing || (ended && j->last.unwritten);
     if (done) {
         r->work_done += s->estimate.flops;
@@ -322,7 +322,7 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
         tell_end(r, j);
     } else if (r->stopping) {
         if (ended == ST_FAIL) say(r, "%s seed %" PRId64 ": %s", s->id.model_label, s->spec.config.seed, end.text);
-    } else if (ended >= 128) { /* a user sent a signal to this process alone; it has saved a checkpoint */
+    } else if (ended >= 128) { /* a user sent a signal to the process of this run, which has saved a checkpoint */
         say(r, "%s seed %" PRId64 " was stopped; the same command goes on with it", s->id.model_label,
             s->spec.config.seed);
         j->by->told_to_stop = true;
@@ -337,7 +337,7 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
     j->setup = NULL;
 }
 
-/* Puts a run that a population lost into r->alone, so that it is repeated alone in a new process. */
+/* Puts a lost run into r->alone. */
 static void return_job(struct runner *r, struct job *j) {
     claim_release(&j->claim);
     r->alone[j->index] = j->setup;
@@ -347,15 +347,15 @@ static void return_job(struct runner *r, struct job *j) {
 
 /* --- news of the jobs --------------------------------------------------------------------------------------------- */
 
-/* Takes a new report of a job: prints or stores what is in it. */
+/* Prints and stores the content of a new report of a job. */
 static void note_report(struct runner *r, struct job *j, struct member_report *report) {
     if (report->kind == REPORT_WAITS && !r->told_of_memory) {
-        say(r, "%s: no memory for another run beside the %d in progress; the next waits until one of them ends",
+        say(r, "%s: no memory for another run beside the %d in progress; the next run waits until one of these ends",
             j->setup->spec.config.device, report->beside);
         r->told_of_memory = true;
     }
     const struct progress *p = &report->progress;
-    /* The first report comes after the first step of this sweep. Earlier sweeps did all steps before this step. */
+    /* In the first report, p->step is the first step that this sweep did. Earlier sweeps did the steps before it. */
     if (report->kind == REPORT_PROGRESS && j->last.progress.steps == 0 && p->step > 1)
         j->work_before = j->setup->estimate.flops * (double)(p->step - 1) / (double)p->steps;
     if (report->kind == REPORT_PROGRESS) live_tell(&j->live, p, &j->claim);
@@ -365,15 +365,15 @@ static void note_report(struct runner *r, struct job *j, struct member_report *r
     if (isfinite(acc) && !(acc <= r->best)) r->best = acc;
 }
 
-/* Returns whether the run must be repeated alone in a new process. This is so if the process that trained it died, lost
- * its device, or ran out of memory while it also trained other runs. */
+/* Returns whether the run must be repeated alone in a new process. The reason is that the old process died, lost the
+ * device, or ran out of memory for several runs. */
 static bool is_undone(const struct job *j) {
     return j->last.kind != REPORT_END || j->last.error.status == ST_DEVICE ||
            (j->last.error.status == ST_MEMORY && j->last.beside);
 }
 
-/* Ends a population of several members that has died or lost its device. Reads the last reports of its members, and
- * puts runs that are not finished into r->alone. `why`: the error of the device; NULL: the process has died. */
+/* Ends a population with several members that has died or lost the device. Reads the last reports of the members, and
+ * puts unfinished runs into r->alone. `why`: the error of the device; NULL: the process has died. */
 static void bury(struct runner *r, struct population *p, const struct error *why) {
     int before = r->returned;
     for (int i = 0; i < r->n_jobs; i++) {
@@ -394,10 +394,10 @@ static void bury(struct runner *r, struct population *p, const struct error *why
     else
         say(r, "a process of several runs ended by %s %d", WIFSIGNALED(status) ? "signal" : "exit status",
             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-    say(r, "%d run%s that it did not finish %s done again, each alone", n, n > 1 ? "s" : "", n > 1 ? "are" : "is");
+    say(r, "%d unfinished run%s of this process %s done again, each alone", n, n > 1 ? "s" : "", n > 1 ? "are" : "is");
 }
 
-/* Handles the last report of a job's run: ends the job, or has the run repeated alone. */
+/* Handles the last report of a run: ends the job, or plans to repeat the run alone. */
 static void end_of_run(struct runner *r, struct job *j) {
     if (j->by->n == 1) {
         population_end(j->by);
@@ -414,7 +414,7 @@ static void end_of_run(struct runner *r, struct job *j) {
     }
 }
 
-/* Reads the next report of a job. If there is none, the job's process has died, and its runs are ended. */
+/* Reads the next report of a job. If there is no report, the process has died, and its jobs end. */
 static void hear(struct runner *r, struct job *j) {
     struct member_report report;
     if (population_read(j->by, j->member, &report)) {
@@ -451,14 +451,14 @@ static int wait_for_news(struct runner *r) {
     if (n == 0 && r->elsewhere == 0) return 0;
     int ready = poll(fds, (nfds_t)n, 200);
     for (int i = 0; ready > 0 && i < n; i++)
-        if (fds[i].revents && of[i]->setup) hear(r, of[i]); /* no setup: another job of its process has ended it */
+        if (fds[i].revents && of[i]->setup) hear(r, of[i]); /* bury() may have ended this job for an earlier report */
     return n;
 }
 
 /* --- all runs ----------------------------------------------------------------------------------------------------- */
 
-/* Orders runs by seed, so that a sweep that is stopped early has about the same seeds for all models. Among runs with
- * equal seeds, longer runs come first. */
+/* Orders runs by seed. So a sweep that is stopped early has about the same seeds for all models. For each seed, longer
+ * runs come first. */
 static int by_seed_and_length(const void *a, const void *b) {
     struct setup *const *x = a, *const *y = b;
     if ((*x)->spec.config.seed != (*y)->spec.config.seed)
@@ -471,9 +471,8 @@ void runner_order(struct setup **setups, int n) {
     qsort(setups, (size_t)n, sizeof *setups, by_seed_and_length);
 }
 
-/* Fills r->waiting with the setups of the runs that must be done, in order. It checks the checkpoints of all these runs
- * before it changes any file of these runs. A run that is done needs no checkpoint, so its checkpoint is removed.
- * ST_USAGE: a checkpoint is from another build. */
+/* Fills r->waiting with the setups of the runs to do, in order. Checks the checkpoints of all these runs before any
+ * file changes. Removes checkpoints of runs that are done. ST_USAGE: a checkpoint is from another build. */
 static enum status select_waiting(struct runner *r, struct error *e) {
     int other = 0;
     bool retry = r->options->retry_failed;
@@ -482,7 +481,7 @@ static enum status select_waiting(struct runner *r, struct error *e) {
         struct reuse found = reuse_find(s, retry);
         other += !found.again && found.other;
         if (!reuse_wanted(&found)) {
-            if (!found.failed) checkpoint_remove(s); /* the process was killed after writing the record */
+            if (!found.failed) checkpoint_remove(s); /* a process was killed after it wrote the record */
             continue;
         }
         if (!found.again || !s->spec.config.force) TRY(checkpoint_admit(s, e));
@@ -498,9 +497,8 @@ static enum status select_waiting(struct runner *r, struct error *e) {
     return ST_OK;
 }
 
-/* Sets how many runs are done at a time. A population has no more members than there are runs. On the CPU, the longest
- * run gets all cores if it would otherwise still be in progress when all other runs are done. On a device this would
- * gain nothing. */
+/* Sets the number of runs at a time. A population has no more members than there are runs. On the CPU, the longest run
+ * gets all cores first, if it would else end after all other runs. On a device this would gain nothing. */
 static void set_jobs(struct runner *r) {
     int most = r->options->members < POPULATION_MOST ? r->options->members : POPULATION_MOST;
     r->devices = r->options->devices > 1 && most > 1 ? r->options->devices : 1;
@@ -515,8 +513,8 @@ static void set_jobs(struct runner *r) {
     r->longest = is_long && r->options->members <= 1 ? r->waiting[0] : NULL;
 }
 
-/* Does the waiting runs. Then repeats the runs that populations lost, one at a time, each alone in a new process. From
- * time to time it tries the runs again that other sweeps have claimed: these runs may be done by now, or abandoned. */
+/* Does the waiting runs. Then repeats the lost runs, one at a time, each in a new process. From time to time it tries
+ * runs again that other sweeps have claimed, because such a run may be done or abandoned. */
 static void run_waiting(struct runner *r) {
     for (int busy = 1;;) {
         bool looked_at_all = r->next == r->total;

@@ -18,9 +18,9 @@ enum report_protocol {
 
 #define PROTOCOL_NAMES "val-mean best-of-grid mean-ci90 iqm" /* choices of an option */
 #define PROTOCOL_HELP                                                                                                  \
-    "how a row's number is computed from its runs: val-mean = mean over seeds at the learning rate that validation "   \
-    "chose, mean-ci90 = this mean with a 90 % interval, iqm = interquartile mean over these seeds, "                   \
-    "best-of-grid = the largest value of all rates and seeds"
+    "number in a row. At the learning rate that validation chose: val-mean = mean over seeds, mean-ci90 = mean over "  \
+    "seeds with a 90 % interval, iqm = interquartile mean over seeds. Over all rates and seeds: best-of-grid = the "   \
+    "largest value"
 
 struct protocol {
     const char *name;

@@ -15,9 +15,9 @@
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
 
-/* A device gets a group of several steps. Then the host waits for them and reads the loss. */
-#define SYNC_EVERY    50  /* most steps of a group */
-#define LOOK_EVERY_MS 1e3 /* most milliseconds that a group may take */
+/* A device gets a group of several steps. Then the host waits for these steps and reads the loss. */
+#define SYNC_EVERY    50  /* largest number of steps in a group */
+#define LOOK_EVERY_MS 1e3 /* limit of a group in milliseconds */
 
 /* --- a step ------------------------------------------------------------------------------------------------------- */
 
@@ -345,7 +345,7 @@ static enum status begin(struct running *r, struct setup *setup, const struct re
     if (!reuse->again) TRY(checkpoint_read(t, p, &resumed, e));
     for (int64_t i = p->n_curve - 1; i >= 0 && p->curve[i].step == t->state.step; i--)
         r->validated |= p->curve[i].split == SPLIT_VAL;
-    /* If the current step has the best validation so far, its metric is known. Then a run that had reached its target
+    /* If the restored step is the best step, the metric of this step is known. So a run that had reached the target
      * stops at once. */
     r->metric = t->best_step == t->state.step ? trainer_metric(t, &t->best_val) : -INFINITY;
     if (r->hooks && r->hooks->log_steps) TRY(step_log_open(&r->log, r->hooks->log_steps, t->state.step, e));
@@ -377,7 +377,8 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
         if (!reuse.failed) checkpoint_remove(setup);
         if (!hooks || !hooks->log_steps) return ST_OK;
         return fail(e, ST_USAGE,
-                    "run %s is on record in %s, so no step is left for --log-steps; choose another folder by --out",
+                    "run %s has a record in %s and is not trained again, so --log-steps has no steps; choose another "
+                    "folder by --out",
                     setup->id.run_id, c->out);
     }
     TRY(running_written(hooks, folder_links_check(folder, e)));

@@ -113,7 +113,7 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
 
 const struct report report_layers = {
     .name = "layers",
-    .help = "for tasks at several lengths: the fewest layers that reach accuracy 0.9 at each length",
+    .help = "for tasks at several lengths: the smallest number of layers that reaches accuracy 0.9 at each length",
     .has_no_use_for = " protocol ",
     .make = make,
 };

@@ -1,22 +1,30 @@
-/* scan_block_cuda.cu - BD-LRU (scan_block.c) on CUDA, with the scan engine of scan.cuh. Each block has m states h[i];
- * the gates a of row i are its m + 1 raw gates z, normalised (gate.h):
- *   h_t[i] = sum_{l < m} a_t[i][l] h_{t-1}[l] + a_t[i][m] v_t[i]
- *   A_t: the m x m matrix of the a_t[i][l] with l < m
- * Each row i of a block has its own thread, which reads and normalises the gates some time steps before they are used.
- * At each time step the m threads of a block exchange their states through shared memory. The 32 threads of a warp
- * compute row i of 32 neighbouring blocks (i is the same for all), so they read neighbouring values.
+/* scan_block_cuda.cu - BD-LRU (scan_block.c) on CUDA, with the scan engine of scan.cuh. In this file "block" means a
+ * block of BD-LRU, never a CUDA thread block.
  *
- * Backward recomputes the gates. Let G_t be the whole gradient of h_t: dh_t plus the carry A_{t+1}^T G_{t+1} from later
- * steps. Row i adds a_t[i][j] G_t[i] to element j of the carry to step t - 1. Let x = (h_{t-1}, v_t[i]); then h_t[i] =
- * sum_l a_t[i][l] x_l. Let S be the sum by which the row is divided, and w the derivative da / dz with S held constant.
- * But z also changes S, which adds -w G_t[i] sum_l a_l x_l to the gradient of z. Here sum_l a_l x_l is h_t[i], which
- * forward has stored. Together:
- *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i])
- * Long sequences are cut into chunks (scan.cuh). A lane is one block of one sequence, in one chunk. For a chunk from
- * step f to step e, let P = A_e ... A_f. A state h before the chunk contributes P h to the state after it. In backward,
- * a carry g from later chunks contributes P^T g to the carry to step f - 1, and the chunk itself contributes sum_t (A_t
- * ... A_f)^T dh_t. This sum needs the same products as P. So forward and backward both compute the summary of a chunk
- * (P and the chunk's own contribution) in the order of time. */
+ * A block has m states. Row i of a block has, for j = 0..m,
+ *   z[i][j]         raw gates, an input
+ *   p[i][j], S[i]   p = f(z), with f from gate.h; S[i] = sum_j p[i][j]
+ *   a[i][j]         gates: a = p / S; the code writes p * scale
+ *   v[i], h[i]      input and state
+ *   A               matrix m x m of the gates a[i][j] with j < m
+ * and computes
+ *   h_t[i] = sum_{j < m} a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i]
+ *
+ * Each row has its own thread, which reads and normalises gates some time steps before it needs them. At each time step
+ * the m threads of a block exchange their states through shared memory. The 32 threads of a warp compute the same row i
+ * of 32 neighbouring blocks, so they read neighbouring values.
+ *
+ * Backward recomputes the gates. The whole gradient of h_t is G_t = dh_t + carry; the carry from step t + 1 is
+ * A_{t+1}^T G_{t+1}. Let x_j = h_{t-1}[j] for j < m and x_m = v_t[i]. Let w be the derivative da / dz for constant S.
+ *   change of a, with S constant   dz_t[i][j]  = w_t[i][j] G_t[i] x_j
+ *   change of S, if gates divide   dz_t[i][j] -= w_t[i][j] G_t[i] h_t[i]      because sum_l a_t[i][l] x_l = h_t[i]
+ *
+ * A long sequence is cut into chunks (scan.cuh). A lane is one block of one sequence, in one chunk. A chunk has the
+ * steps f to e and the product P = A_e ... A_f:
+ *   forward    state after the chunk = P (state before the chunk) + (state after the chunk if it starts from zero)
+ *   backward   carry to step f - 1 = P^T (carry from step e + 1) + sum_t (A_t ... A_f)^T dh_t
+ * The summary of a chunk is P and the second term. Both passes compute the summary in the order of time, because the
+ * products A_t ... A_f grow in this order. */
 #include "kernels/gated/scan_gates.cuh"
 #include "kernels/lib/round.h"
 
@@ -24,7 +32,7 @@ namespace {
 
 template <int m> struct block_walk {
     static constexpr int ROWS = m, LANES = m == 1 ? 64 : 32;
-    /* Number of values that a thread requests at once. A smaller m means fewer threads, so each requests more. */
+    /* Number of values that a thread requests at once: more for a small m, which has fewer threads. */
     static constexpr int IN_FLIGHT = m == 1 ? 72 : m == 2 ? 48 : 32;
     scan_shape shape;
     enum gate gate;
@@ -52,7 +60,7 @@ template <int m> struct block_forward : block_walk<m> {
     struct shared {
         real h[2][m][block_walk<m>::LANES];
     };
-    const real *carry; /* the state before the first step of each lane (scan.cuh); NULL means zeros */
+    const real *carry; /* the state before the first step of each lane; NULL means zeros */
     real *h;
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, shared &) const {
@@ -99,7 +107,7 @@ template <int m> struct block_adjoint : block_walk<m> {
     struct shared {
         real product[2][m][m][block_walk<m>::LANES], before[2][m][block_walk<m>::LANES];
     };
-    const real *h, *dh, *carry; /* carry: A_{t+1}^T G_{t+1} for the last step t of each lane; NULL means zeros */
+    const real *h, *dh, *carry; /* carry: the carry to the last step of each lane; NULL means zeros */
     real *dz, *dv;
     bool add_dz, add_dv;
     enum precision dz_in, dv_in; /* the precisions in which dz and dv are stored */
@@ -134,7 +142,7 @@ template <int m> struct block_adjoint : block_walk<m> {
                 rounded(dz_in, in.gates.slope(this->gate, j) * (s.G * ((j < m ? before[j] : in.v) - mean))));
     }
 
-    /* Computes G, and gives the other rows this row's products a_t[i][j] G and its state h_{t-1}[i]. */
+    /* Computes G_t[i], and gives the other rows a_t[i][j] G_t[i] and h_{t-1}[i]. */
     __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s, shared &rows) const {
         s.G = in.dh + s.carry;
         real G_scale = s.G * in.gates.scale;
@@ -149,7 +157,7 @@ template <int m> struct block_adjoint : block_walk<m> {
         }
     }
 
-    /* Adds the products of all rows for this row's carry, reads the other rows' h_{t-1}, and stores the gradients. */
+    /* Computes the carry of row i from the products of all rows, and stores the gradients. */
     __device__ __forceinline__ void hear(const scan_lane &lane, int t, const input &in, state &s, shared &rows) const {
         real before[m];
         s.carry = 0;
@@ -163,25 +171,24 @@ template <int m> struct block_adjoint : block_walk<m> {
     __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
 };
 
-/* Computes the summary of a chunk. Forward: the product P, and the state at the chunk's end when the chunk starts from
- * zero. Backward (ADJOINT): P, and the sum that the chunk adds to the carry. The thread of a row computes this row of
- * P; at every step it reads all rows of P. */
+/* Computes the summary of a chunk. The thread of row i computes row i of P. At every step it reads all rows of P. */
 template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
     static constexpr int VALUES = m + 2, STEPS = scan_steps(VALUES, block_walk<m>::IN_FLIGHT);
     static constexpr int LANES = block_walk<m>::LANES;
     static constexpr bool REVERSE = false;
     struct input {
         scan_gates<m> gates;
-        real x;
+        real given;
     };
     struct state {
         real product[m];
-        real sum[ADJOINT ? m : 1]; /* forward: the row's state; backward: the row's part of the carries of all rows */
+        /* forward: h[i]; backward: sum[j] is what row i adds to element j of the second term */
+        real sum[ADJOINT ? m : 1];
     };
     struct shared {
         real product[2][m][m][LANES], sum[2][ADJOINT ? 1 : m][LANES];
     };
-    const real *x; /* forward v, backward dh */
+    const real *given; /* v in forward, dh in backward */
     real *summary;
 
     __device__ __forceinline__ void begin(const scan_lane &, state &s, shared &) const {
@@ -190,15 +197,14 @@ template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
     template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read read) const {
         input in = {};
         in.gates.load(this->z + this->gate_at(lane, t), lane.N, read);
-        in.x = read(x + this->state_at(lane, t));
+        in.given = read(given + this->state_at(lane, t));
         return in;
     }
     __device__ __forceinline__ void prepare(input *in) const {
         scan_normalise<m, STEPS>(this->gate, in);
     }
 
-    /* Multiplies P and h of the previous step by this row of A_t. It uses the gates p before normalisation; step() then
-     * multiplies the results by scale = 1 / S. */
+    /* Multiplies P and h of the previous step by row i of p_t. Then step() multiplies by scale = 1 / S. */
     __device__ __forceinline__ void multiply(const scan_lane &lane, int t, const input &in, state &s,
                                              const shared &rows) const {
         const real *p = in.gates.p;
@@ -232,11 +238,11 @@ template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
 #pragma unroll
         for (int j = 0; j < m; j++) {
             s.product[j] *= in.gates.scale;
-            if constexpr (ADJOINT) s.sum[j] = real_fma(s.product[j], in.x, s.sum[j]);
+            if constexpr (ADJOINT) s.sum[j] = real_fma(s.product[j], in.given, s.sum[j]);
             if constexpr (m > 1) rows.product[t & 1][lane.row][j][lane.x] = s.product[j];
         }
         if constexpr (!ADJOINT) {
-            s.sum[0] = real_fma(in.gates.p[m], in.x, s.sum[0]) * in.gates.scale;
+            s.sum[0] = real_fma(in.gates.p[m], in.given, s.sum[0]) * in.gates.scale;
             if constexpr (m > 1) rows.sum[t & 1][lane.row][lane.x] = s.sum[0];
         }
     }
@@ -273,12 +279,11 @@ template <int m> block_walk<m> walk_of(const struct call *c, const scan_shape &s
     return {shape, scan_attr(c)->gate, tensor_real(c->in[0]), tensor_real(c->in[1])};
 }
 
-/* Forward: returns the state before each chunk; x is v. Backward (ADJOINT): returns the carry that enters each chunk
- * from later chunks; x is dh. */
+/* Returns the state before each chunk (forward), or the carry to the last step of each chunk (ADJOINT). */
 template <int m, bool ADJOINT>
-const real *chunk_states(const struct call *c, const struct exec *e, const scan_shape &shape, const real *x) {
+const real *chunk_states(const struct call *c, const struct exec *e, const scan_shape &shape, const real *given) {
     real *summary = (real *)c->scratch[ADJOINT ? PASS_BACKWARD : PASS_FORWARD];
-    scan_launch(c, e, block_summary<m, ADJOINT>{walk_of<m>(c, shape), x, summary});
+    scan_launch(c, e, block_summary<m, ADJOINT>{walk_of<m>(c, shape), given, summary});
     return scan_carry_over<m, ADJOINT, false>(c, e, shape, summary);
 }
 
@@ -315,10 +320,10 @@ bool chunks_preferred(const struct call *c) {
 
 } // namespace
 
-/* Tolerance: a row's gates sum to 1, so old rounding errors do not grow. Each step adds an error of about one unit
- * roundoff with random sign. The reference sums in double. The error of dz = w G (x - h) is compared with |w G| (|x| +
- * |h|) (op->terms), because x - h may be almost 0. The chunked kernel also rounds P and the sum of each chunk once per
- * time step. */
+/* Tolerance: the gates of a row sum to 1, so old rounding errors do not grow. Each step adds an error of about one unit
+ * roundoff with random sign. The reference sums in double. In dz = w G (x - h) the difference x - h may be almost 0, so
+ * the error of dz is compared with |w G| (|x| + |h|) (op->terms). The chunked kernel also rounds P and the second term
+ * of the summary once per time step. */
 const struct kernel kernel_scan_block_cuda = {
     .name = "scan_block_cuda",
     .op = &op_scan_block,

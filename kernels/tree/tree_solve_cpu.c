@@ -1,20 +1,30 @@
-/* tree_solve_cpu.c - linear systems on trees on the CPU. It treats one node after the other, and many heads at once in
- * vector lanes. Each head has a system of its own.
+/* tree_solve_cpu.c - linear systems on trees (tree_solve.c) on the CPU.
  *
- * The equation of node v with parent p(v) (tree_solve.c):
- *   x_v + b_v x_p(v) + sum over children j of c_j x_j = u_v      b_v, c_v: the couplings of v and its parent
- * Elimination of the children turns the factor 1 of x_v into the pivot a_v = 1 - sum_j c_j b_j / a_j. For each node the
- * code first computes these rows, which have one number per head:
- *   M = c,   H = b / a,   I = 1 / a
- * and then solves
- *   up, from the leaves to the root     z_v = I_v (u_v - sum_j M_j z_j)
- *   down, from the root to the leaves   x_v = z_v - H_v x_p(v),   x_root = z_root
- * Backward solves the adjoint system for lambda, with M = conj(b), H = conj(c) / conj(a) and I = 1 / conj(a).
+ * Each head of each sequence has its own system. Node v with parent p(v) has the equation
+ *   x_v + b_v x_p(v) + sum over children j of c_j x_j = s_v
  *
- * If all nodes of a level have the same couplings, they also have the same M, H and I, except the last node that is not
- * padding, which may have fewer children. So M, H and I need only two rows per level, which stay in L1. Leaves have I =
- * 1, so their z is u and is not copied. The work is cut into parts: a part is a group of sequences and a strip, which
- * is a range of heads. Gradients of shared couplings are summed in each part, then over the parts in order. */
+ *   s_v       right-hand side: the input u_v
+ *   b_v, c_v  couplings of v and its parent, from the inputs theta
+ *   x_v       solution
+ *   a_v       pivot: coefficient of x_v after the children are eliminated, a_v = 1 - sum_j c_j b_j / a_j
+ *   z_v       right-hand side after this elimination, divided by a_v
+ *   M, H, I   factors: M_v = c_v, H_v = b_v / a_v, I_v = 1 / a_v
+ *
+ * The code computes the factors of all nodes. Then it solves the system in two passes:
+ *   up, from the leaves to the root     z_v = I_v (s_v - sum_j M_j z_j)
+ *   down, from the root to the leaves   x_root = z_root,   x_v = z_v - H_v x_p(v)
+ *
+ * Backward solves the adjoint system by the same two passes. The solution is lambda, and s is the gradient of x. The
+ * factors are M = conj(b), H = conj(c) / conj(a), I = 1 / conj(a).
+ *
+ * A row of real or imaginary parts has one number per head. Vector lanes compute many heads at once. A leaf has I = 1
+ * and z = s, so the passes read s there.
+ *
+ * If all nodes of a level have the same couplings, nodes with all children have the same factors. Only the last node
+ * before the padding may have fewer children. So the code stores two rows of factors per level; these rows stay in L1.
+ *
+ * The work is cut into parts. A strip is a range of heads, a group is a range of sequences, and a part is one strip of
+ * one group. Each part sums its gradients of shared couplings; reduce_row adds the sums of all groups in order. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -22,34 +32,34 @@
 #include "kernels/lib/scratch.h"
 #include "kernels/tree/tree_walk.h"
 
-#define TREE_VECTOR 16   /* the width of each strip but the last is a multiple of this many heads */
-#define TREE_WIDTH  1024 /* most heads of a strip */
-/* Least heads of a strip, if the call has so many: a strip of 16 heads takes as long as one of 32. */
-#define TREE_LEAST 32
-/* Most bytes of the solution of one sequence in one strip. The pass down then finds in L2 what the pass up wrote. */
+/* Heads per strip: a multiple of TREE_VECTOR, from TREE_WIDTH_MIN to TREE_WIDTH_MAX. The last strip may be narrower. */
+#define TREE_VECTOR    16
+#define TREE_WIDTH_MIN 32 /* because 16 heads take as long as 32 */
+#define TREE_WIDTH_MAX 1024
+/* Limit for the solution of one sequence in one strip. Below this limit the solution stays in L2 between the passes. */
 #define TREE_STRIP_BYTES (1 << 20)
 
-static const real zeros[TREE_WIDTH];
+static const real zeros[TREE_WIDTH_MAX];
 
-/* How a call is cut into parts, and how many rows of `width` reals each part has in scratch memory. */
+/* The cut of a call into parts. Each part has its own scratch memory, in rows of `width` reals. */
 struct cut {
-    int64_t groups, strips, width;
-    int64_t factors; /* rows of M, H, I */
-    int64_t tables;  /* rows in which a part sums the gradients of couplings */
+    int64_t groups, strips, width; /* width: heads per strip */
+    int64_t factors;               /* number of nodes, or of kinds of nodes, with their own factors */
+    int64_t tables;                /* number of rows of theta whose gradients a part sums */
 };
 
-/* One part: a group of sequences, and the heads from k to k + width - 1. */
+/* One part. Its strip has the heads from k to k + width - 1. */
 struct part {
     const struct call *c;
     struct tree tree;
     enum tree_sharing sharing;
-    bool free, adjoint;                           /* free: b and c are independent; adjoint: backward */
+    bool free, adjoint;                           /* free: c is an input, else c = +-conj(b); adjoint: backward */
     int64_t T, P, k, width, pitch;                /* T nodes, P heads; pitch: reals between rows of scratch */
-    int64_t leaves;                               /* number of leaves of the current sequence that are not padding */
-    real *factor, *lambda_re, *lambda_im, *table; /* rows in scratch; only backward has lambda and table */
+    int64_t leaves;                               /* leaves of the current sequence, without padding */
+    real *factor, *lambda_re, *lambda_im, *table; /* rows of scratch; table: sums of gradients of couplings */
 };
 
-/* Rows of complex numbers: one array has the real parts, another the imaginary parts. */
+/* An array of rows for the real parts, and an array of rows for the imaginary parts. */
 struct planes {
     real *re, *im;
     int64_t stride;
@@ -57,7 +67,7 @@ struct planes {
 
 struct const_planes {
     const real *re, *im;
-    int64_t stride, im_stride; /* im_stride 0: all rows share the row at im */
+    int64_t stride, im_stride; /* im_stride 0: `im` is one row, which stands for all rows */
 };
 
 enum { M_RE, M_IM, H_RE, H_IM, I_RE, I_IM, FACTOR_PLANES };
@@ -77,9 +87,9 @@ static struct cut cut_of(const struct call *c) {
     enum tree_sharing sharing = sharing_of(c);
     struct cut cut = {.groups = B < TREE_GROUPS ? B : TREE_GROUPS};
     int64_t parts = (TREE_GROUPS + cut.groups - 1) / cut.groups;
-    int64_t most = TREE_STRIP_BYTES / (2 * T * (int64_t)sizeof(real));
-    most = most < 4 * TREE_VECTOR ? 4 * TREE_VECTOR : most > TREE_WIDTH ? TREE_WIDTH : most;
-    int64_t share = (P + parts - 1) / parts, least = P < TREE_LEAST ? P : TREE_LEAST;
+    int64_t most = TREE_STRIP_BYTES / (2 * T * (int64_t)sizeof(real)); /* heads whose solutions fit */
+    most = most < 4 * TREE_VECTOR ? 4 * TREE_VECTOR : most > TREE_WIDTH_MAX ? TREE_WIDTH_MAX : most;
+    int64_t share = (P + parts - 1) / parts, least = P < TREE_WIDTH_MIN ? P : TREE_WIDTH_MIN;
     cut.width = share < least ? least : share < most ? share : most;
     cut.width = (cut.width + TREE_VECTOR - 1) / TREE_VECTOR * TREE_VECTOR;
     cut.strips = (P + cut.width - 1) / cut.width;
@@ -124,13 +134,14 @@ static struct part tree_part(const struct call *c, struct cut cut, enum pass pas
 
 /* --- M, H, I --------------------------------------------------------------------------------------------------- */
 
-/* Returns the six rows that node i of level v uses: the real and imaginary parts of M, H and I. */
+/* Returns the six rows of factors of node i of level v: real and imaginary parts of M, H and I. */
 static real *factor_of(const struct part *t, struct tree_level v, int64_t i) {
     int64_t row = by_level(t->sharing) ? 2 * v.l + (i == v.real - 1) : v.offset + i;
     return t->factor + row * FACTOR_PLANES * t->pitch;
 }
 
-/* Subtracts M H of one child from the pivot of its parent. The pivot is in the rows of I until invert_pivot. */
+/* Subtracts M H of one child from the pivot of the parent. The rows I of the parent hold the pivot until invert_pivot
+ * replaces it. */
 static void subtract_child(const struct part *t, real *f, const real *child) {
     const real *m_re = child + M_RE * t->pitch, *m_im = child + M_IM * t->pitch;
     const real *h_re = child + H_RE * t->pitch, *h_im = child + H_IM * t->pitch;
@@ -153,8 +164,8 @@ static void invert_pivot(const struct part *t, real *f) {
     }
 }
 
-/* Computes one row of couplings (b or c) from theta, the op's input for them: to = s theta with the bound s = beta /
- * sqrt(1 + |theta|^2), or s = 1 if beta is 0. */
+/* Computes one row of couplings (b or c) from theta. The bound is b = beta theta / sqrt(1 + |theta|^2), so |b| < beta.
+ * If beta is 0, there is no bound: b = theta. */
 static void bound_row(const struct part *t, const real *re, const real *im, real *to_re, real *to_im) {
     real beta = (real)tree_solve_attr(t->c)->beta;
     bool bounded = beta > 0;
@@ -166,13 +177,12 @@ static void bound_row(const struct part *t, const real *re, const real *im, real
     }
 }
 
-/* Returns where the input has theta of node i of level v, sequence b. */
+/* Returns the offset of theta of node i of level v, sequence b, in the input. */
 static int64_t table_at(const struct part *t, int64_t b, struct tree_level v, int64_t i) {
     return ((t->sharing == OWN_OF_SAMPLE ? b * t->T : 0) + tree_row(t->sharing, v, i)) * t->P + t->k;
 }
 
-/* Computes M and H of node i of level v, from its couplings and from I, which must be computed already. The rows of H
- * and M first hold b and c. */
+/* Computes M and H of node i of level v. The rows of I must be ready. The rows of H and M hold b and c in between. */
 static void couple(const struct part *t, int64_t b, struct tree_level v, int64_t i, real *f) {
     const struct call *c = t->c;
     int64_t at = table_at(t, b, v, i);
@@ -201,7 +211,8 @@ static void couple(const struct part *t, int64_t b, struct tree_level v, int64_t
     }
 }
 
-/* Computes M, H, I of node i of level v in the rows f. `below`: the level of its children. */
+/* Computes M, H and I of node i of level v in the rows f. The children are in the level `below`. Node -1 stands for all
+ * nodes of the level that have all children. */
 static void factor_node(const struct part *t, int64_t b, struct tree_level below, struct tree_level v, int64_t i,
                         int64_t children, real *f) {
     bool inner = by_level(t->sharing) && i != v.real - 1;
@@ -215,8 +226,8 @@ static void factor_node(const struct part *t, int64_t b, struct tree_level below
     if (v.l < t->tree.levels - 1) couple(t, b, v, inner ? 0 : i, f);
 }
 
-/* Computes all rows of M, H, I for sequence b. If the nodes of a level share their couplings, the level has one row for
- * nodes with all children (i = -1), and one for the last node that is not padding. */
+/* Computes the factors of all nodes of sequence b. In a level with shared couplings there are two kinds of nodes: nodes
+ * with all children (node -1), and the last node before the padding. */
 static void factor_tree(const struct part *t, int64_t b) {
     struct tree_level below = {0}, v = tree_bottom(&t->tree, t->leaves);
     if (t->leaves < 1) return;
@@ -227,8 +238,8 @@ static void factor_tree(const struct part *t, int64_t b) {
     }
 }
 
-/* Sets the tree of sequence b, and computes its M, H, I. If the sequences share their couplings and have equal trees,
- * this is done for the part's first sequence only. */
+/* Sets the tree of sequence b, and computes the factors. If all sequences have the same couplings and the same tree,
+ * only the first sequence of the part computes the factors. */
 static void prepare(struct part *t, int64_t b, bool first) {
     t->tree = tree_of_sequence(t->c, b);
     t->leaves = t->tree.leaves;
@@ -239,12 +250,12 @@ static void prepare(struct part *t, int64_t b, bool first) {
 
 /* One or two children of a node. */
 struct messages {
-    const real *f0, *f1;               /* their M, H and I */
-    const real *re0, *im0, *re1, *im1; /* their z */
+    const real *f0, *f1;               /* factors of child 0 and child 1 */
+    const real *re0, *im0, *re1, *im1; /* z of child 0 and child 1 */
 };
 
-/* Computes z = s - M0 z0, or s - M0 z0 - M1 z1 for two children. If these are the last children of the node, z is then
- * multiplied by I. */
+/* Computes z = s - M0 z0, and for two children z = s - M0 z0 - M1 z1. `last`: the node has no more children, so z is
+ * multiplied by I. complex_pivot: I has an imaginary part. */
 LRNN_INLINE void up_pass(bool two, bool last, bool complex_pivot, int64_t width, int64_t pitch, struct messages m,
                          const real *f, const real *s_re, const real *s_im, real *z_re, real *z_im) {
     const real *a_re = m.f0 + M_RE * pitch, *a_im = m.f0 + M_IM * pitch, *b_re = m.f1 + M_RE * pitch,
@@ -266,7 +277,7 @@ LRNN_INLINE void up_pass(bool two, bool last, bool complex_pivot, int64_t width,
     }
 }
 
-/* Computes z of node i of level v. `from`: z of the level below; s: the right-hand side of the node. */
+/* Computes z of node i of level v. `from` has z of the level `below`; s_re and s_im are the node's right-hand side. */
 static void up_node(const struct part *t, struct tree_level below, struct tree_level v, int64_t i,
                     struct const_planes from, const real *s_re, const real *s_im, real *z_re, real *z_im) {
     int64_t children = tree_children(&t->tree, below, i);
@@ -293,7 +304,7 @@ static void up_node(const struct part *t, struct tree_level below, struct tree_l
     }
 }
 
-/* Computes z of all nodes except the leaves. s: the right-hand side, which is u or, in backward, the gradient of x. */
+/* Computes z of all nodes except the leaves. s: the right-hand sides. */
 static void up(const struct part *t, struct const_planes s, struct planes z) {
     struct const_planes from = s;
     struct const_planes above = {z.re, z.im, z.stride, z.stride};
@@ -312,18 +323,18 @@ static void up(const struct part *t, struct const_planes s, struct planes z) {
 
 /* --- forward --------------------------------------------------------------------------------------------------- */
 
-/* Computes x = s - H p. */
+/* Computes x = z - H p, where p is x of the parent. */
 static void down_row(int64_t width, const real *h_re, const real *h_im, const real *p_re, const real *p_im,
-                     const real *s_re, const real *s_im, real *x_re, real *x_im) {
+                     const real *z_re, const real *z_im, real *x_re, real *x_im) {
 #pragma omp simd
     for (int64_t k = 0; k < width; k++) {
         real re = p_re[k], im = p_im[k];
-        x_re[k] = real_fma(-h_re[k], re, real_fma(h_im[k], im, s_re[k]));
-        x_im[k] = real_fma(-h_re[k], im, real_fma(-h_im[k], re, s_im[k]));
+        x_re[k] = real_fma(-h_re[k], re, real_fma(h_im[k], im, z_re[k]));
+        x_im[k] = real_fma(-h_re[k], im, real_fma(-h_im[k], re, z_im[k]));
     }
 }
 
-/* Sets x of a level's padding to 0. */
+/* Sets x to 0 at the padding of level v. */
 static void clear_padding(const struct part *t, struct tree_level v, struct planes x) {
     for (int64_t i = v.offset + v.real; i < v.offset + v.count; i++) {
         memset(x.re + i * x.stride, 0, (size_t)t->width * sizeof(real));
@@ -331,19 +342,18 @@ static void clear_padding(const struct part *t, struct tree_level v, struct plan
     }
 }
 
-/* Sets x of the nodes after the end of a chain to 0. */
-static void clear_behind(const struct part *t, struct planes x) {
+/* Sets x to 0 in rows without a node. Only chains (arity 1) leave such rows: a short sequence has a shorter chain. */
+static void clear_rest(const struct part *t, struct planes x) {
     for (int64_t i = tree_nodes(&t->tree); i < t->T; i++) {
         memset(x.re + i * x.stride, 0, (size_t)t->width * sizeof(real));
         memset(x.im + i * x.stride, 0, (size_t)t->width * sizeof(real));
     }
 }
 
-/* Computes the solution of all nodes in the array x. On entry this array has z of all nodes except the leaves; z of a
- * leaf is its s. */
+/* Replaces z by x in the array x. On entry the rows of leaves hold nothing; a leaf has z = s. */
 static void down(const struct part *t, struct const_planes s, struct planes x) {
     struct tree_level above = tree_root(&t->tree, t->leaves);
-    clear_behind(t, x);
+    clear_rest(t, x);
     clear_padding(t, above, x);
     for (int64_t l = t->tree.levels - 2; l >= 0; l--) {
         struct tree_level v = tree_below(&t->tree, t->leaves, above);
@@ -360,7 +370,7 @@ static void down(const struct part *t, struct const_planes s, struct planes x) {
     }
 }
 
-/* Sets x = s if the tree has only one node. */
+/* Sets x = s in a tree with one node. There up and down do nothing. */
 static void copy_root(const struct part *t, struct const_planes s, struct planes x) {
     if (t->tree.levels > 1 || t->leaves < 1) return;
     memcpy(x.re, s.re, (size_t)t->width * sizeof(real));
@@ -391,16 +401,15 @@ static void tree_solve_cpu_forward(const struct call *c, const struct exec *e) {
 
 /* --- backward -------------------------------------------------------------------------------------------------- */
 
-/* Rows of the solution of a node (x) and of its parent (xp), rows of lambda of both (l, lp), and rows of the gradients
- * of the node's couplings b and c. */
-struct pair {
+/* Rows of node v and its parent p: x_v (x), x_p (xp), lambda_v (l), lambda_p (lp), and the gradients of b_v and c_v. */
+struct edge {
     const real *x_re, *x_im, *xp_re, *xp_im, *l_re, *l_im, *lp_re, *lp_im;
     real *db_re, *db_im, *dc_re, *dc_im;
 };
 
-/* Adds -lambda_v conj(x_p) to db, and dc = -lambda_p conj(x_v) to the row of dc. If c is `tied` to b (c = sign
- * conj(b)), there is no such row; then db also gets sign conj(dc). */
-LRNN_INLINE void couple_gradient(bool tied, real sign, int64_t width, struct pair p) {
+/* Adds g_b = -lambda_v conj(x_p) to db, and g_c = -lambda_p conj(x_v) to dc. If c is `tied` to b (c = sign conj(b)), c
+ * is no input, so g_b + sign conj(g_c) is added to db. */
+LRNN_INLINE void couple_gradient(bool tied, real sign, int64_t width, struct edge p) {
 #pragma omp simd
     for (int64_t k = 0; k < width; k++) {
         real c_re = real_fma(p.lp_re[k], p.x_re[k], p.lp_im[k] * p.x_im[k]);
@@ -415,9 +424,9 @@ LRNN_INLINE void couple_gradient(bool tied, real sign, int64_t width, struct pai
     }
 }
 
-/* Computes dtheta from db: multiplies by the derivative of the bound (tree_solve.c). Writes or adds it at `at` of the
- * gradient of input `plane`, which has the real parts of theta, and of the next input, which has the imaginary
- * parts. */
+/* Computes the gradient of theta from db (the gradient of b, or of c) and the derivative of the bound (tree_solve.c).
+ * Input `plane` has the real parts of theta, input plane + 1 the imaginary parts. The result goes to offset `at` of
+ * their gradients. */
 static void unbound_plane(const struct call *c, int plane, int64_t at, int64_t width, const real *db_re,
                           const real *db_im) {
     const real *re = tensor_real(c->in[plane]) + at, *im = tensor_real(c->in[plane + 1]) + at;
@@ -425,7 +434,7 @@ static void unbound_plane(const struct call *c, int plane, int64_t at, int64_t w
     bool add_re = call_accumulates(c, plane), add_im = call_accumulates(c, plane + 1);
     real beta = (real)tree_solve_attr(c)->beta;
     bool bounded = beta > 0;
-    real out_re[TREE_WIDTH], out_im[TREE_WIDTH];
+    real out_re[TREE_WIDTH_MAX], out_im[TREE_WIDTH_MAX];
 #pragma omp simd
     for (int64_t k = 0; k < width; k++) {
         real s = 1 / real_sqrt(real_fma(re[k], re[k], real_fma(im[k], im[k], 1)));
@@ -439,7 +448,8 @@ static void unbound_plane(const struct call *c, int plane, int64_t at, int64_t w
     for (int64_t k = 0; d_im && k < width; k++) put(d_im + k, add_im, out_im[k]);
 }
 
-/* Computes dtheta of the row at `at` from its four rows of gradients d: db, and in the free form dc. */
+/* Computes the gradients of theta at offset `at`. The four rows d are the real and imaginary parts of db, then of dc.
+ * Only the free form has an input for c. */
 static void unbound_row(const struct call *c, int64_t at, int64_t width, int64_t pitch, const real *d) {
     unbound_plane(c, TREE_UP_RE, at, width, d, d + pitch);
     if (tree_solve_attr(c)->form == TREE_FREE) unbound_plane(c, TREE_DOWN_RE, at, width, d + 2 * pitch, d + 3 * pitch);
@@ -450,8 +460,8 @@ static void clear_rows(const struct part *t, int64_t n, real *rows) {
     for (int64_t i = 0; i < n; i++) memset(rows + i * t->pitch, 0, (size_t)t->width * sizeof *rows);
 }
 
-/* Adds the gradients of the couplings of node i of level v. Lambda of the node and of its parent must be known. */
-static void couple_node(const struct part *t, int64_t b, struct tree_level v, int64_t i, struct pair p) {
+/* Adds the gradients of the couplings of node i of level v. p has x and lambda. */
+static void couple_node(const struct part *t, int64_t b, struct tree_level v, int64_t i, struct edge p) {
     bool sample = t->sharing == OWN_OF_SAMPLE;
     real *d = t->table + (sample ? 0 : tree_row(t->sharing, v, i)) * 4 * t->pitch;
     if (sample) clear_rows(t, 4, d);
@@ -470,7 +480,7 @@ static void couple_node(const struct part *t, int64_t b, struct tree_level v, in
 static void down_backward(const struct part *t, int64_t b, struct const_planes s, struct planes lambda,
                           struct const_planes x) {
     struct tree_level above = tree_root(&t->tree, t->leaves);
-    clear_behind(t, lambda);
+    clear_rest(t, lambda);
     clear_padding(t, above, lambda);
     for (int64_t l = t->tree.levels - 2; l >= 0; l--) {
         struct tree_level v = tree_below(&t->tree, t->leaves, above);
@@ -479,18 +489,12 @@ static void down_backward(const struct part *t, int64_t b, struct const_planes s
         for (int64_t i = 0; i < v.real; i++) {
             const real *f = factor_of(t, v, i);
             int64_t node = v.offset + i, parent = above.offset + i / t->tree.arity;
-            struct pair p = {x.re + node * x.stride,
-                             x.im + node * x.stride,
-                             x.re + parent * x.stride,
-                             x.im + parent * x.stride,
-                             NULL,
-                             NULL,
-                             lambda.re + parent * lambda.stride,
-                             lambda.im + parent * lambda.stride,
-                             NULL,
-                             NULL,
-                             NULL,
-                             NULL};
+            struct edge p = {.x_re = x.re + node * x.stride,
+                             .x_im = x.im + node * x.stride,
+                             .xp_re = x.re + parent * x.stride,
+                             .xp_im = x.im + parent * x.stride,
+                             .lp_re = lambda.re + parent * lambda.stride,
+                             .lp_im = lambda.im + parent * lambda.stride};
             real *re = lambda.re + node * lambda.stride, *im = lambda.im + node * lambda.stride;
             down_row(t->width, f + H_RE * t->pitch, f + H_IM * t->pitch, p.lp_re, p.lp_im, z.re + node * z.stride,
                      z.im + node * z.im_stride, re, im);
@@ -503,7 +507,7 @@ static void down_backward(const struct part *t, int64_t b, struct const_planes s
     }
 }
 
-/* Sets the gradients of theta of one node of sequence b to 0, for inputs with a row per node and sequence. */
+/* Sets the gradients of theta of one node of sequence b to 0. Theta must have a row per node and sequence. */
 static void clear_row(const struct part *t, int64_t b, int64_t node) {
     int64_t at = (b * t->T + node) * t->P + t->k;
     for (int plane = TREE_UP_RE; plane <= TREE_DOWN_IM; plane++)
@@ -511,8 +515,8 @@ static void clear_row(const struct part *t, int64_t b, int64_t node) {
             memset(t->c->din[plane] + at, 0, (size_t)t->width * sizeof(real));
 }
 
-/* If theta has a row per node and sequence, sets the gradients of unused rows to 0: the root's row, rows of padding,
- * and rows after the end of a chain. */
+/* Sets the gradients of unused rows of theta to 0, if theta has a row per node and sequence. The root, padding and rows
+ * without a node (clear_rest) use no theta. */
 static void clear_unused_rows(const struct part *t, int64_t b) {
     if (t->sharing != OWN_OF_SAMPLE) return;
     struct tree_level v = tree_bottom(&t->tree, t->leaves);
@@ -521,7 +525,7 @@ static void clear_unused_rows(const struct part *t, int64_t b) {
     for (int64_t node = tree_nodes(&t->tree); node < t->T; node++) clear_row(t, b, node);
 }
 
-/* Writes lambda to du, or adds it, for calls where lambda was not computed in place. */
+/* Writes lambda to du, or adds lambda to du. Needed if lambda was not computed in place. */
 static void put_lambda(const struct part *t, int plane, int64_t first, const real *lambda) {
     real *du = t->c->din[plane];
     bool add_du = call_accumulates(t->c, plane);
@@ -553,22 +557,21 @@ static void backward_part(const struct call *c, struct cut cut, int64_t index) {
     }
 }
 
-/* Computes dtheta of one shared row for one strip: adds the sums of the groups in order, then applies the derivative of
- * the bound. */
+/* Computes the gradient of one shared row of theta in one strip, from the sums of all groups. */
 static void reduce_row(const struct call *c, struct cut cut, int64_t strip, int64_t row) {
-    real sum[4 * TREE_WIDTH];
+    real sum[4 * TREE_WIDTH_MAX];
     struct part t = tree_part(c, cut, PASS_BACKWARD, strip);
-    for (int plane = 0; plane < 4; plane++) memset(sum + plane * TREE_WIDTH, 0, (size_t)t.width * sizeof *sum);
+    for (int plane = 0; plane < 4; plane++) memset(sum + plane * TREE_WIDTH_MAX, 0, (size_t)t.width * sizeof *sum);
     for (int64_t group = 0; group < cut.groups; group++) {
         const real *table = tree_part(c, cut, PASS_BACKWARD, group * cut.strips + strip).table;
         for (int plane = 0; plane < 4; plane++) {
             const real *d = table + (4 * row + plane) * t.pitch;
-            real *to = sum + plane * TREE_WIDTH;
+            real *to = sum + plane * TREE_WIDTH_MAX;
 #pragma omp simd
             for (int64_t k = 0; k < t.width; k++) to[k] += d[k];
         }
     }
-    unbound_row(c, row * t.P + t.k, t.width, TREE_WIDTH, sum);
+    unbound_row(c, row * t.P + t.k, t.width, TREE_WIDTH_MAX, sum);
 }
 
 static void tree_solve_cpu_backward(const struct call *c, const struct exec *e) {
@@ -582,9 +585,9 @@ static void tree_solve_cpu_backward(const struct call *c, const struct exec *e) 
     for (int64_t i = 0; i < cut.strips * cut.tables; i++) reduce_row(c, cut, i / cut.tables, i % cut.tables);
 }
 
-/* Tolerance: the reference computes in double. Here each of the 2 * levels steps rounds. Pivots of bounded systems are
- * above 1/2, so errors do not grow. A shared coupling's gradient sums B * nodes terms, whose error grows like the
- * square root of their number. */
+/* Tolerance: the reference computes in double. This kernel rounds at each of the 2 * levels steps. Pivots of bounded
+ * systems are above 1/2, so errors do not grow. The gradient of a shared coupling is a sum of B * nodes terms, whose
+ * error grows like sqrt(B * nodes). */
 const struct kernel kernel_tree_solve_cpu = {
     .name = "tree_solve_cpu",
     .op = &op_tree_solve,

@@ -1,27 +1,30 @@
-/* scan_delta_chunk_cpu.c - the delta rule (scan_delta.c) on the CPU, for calls with one beta and at most one decay per
- * head. It computes a chunk of steps at a time (UT transform of Yang et al. 2024). A chunk costs products of matrices
- * and one triangular solve, and hands the state to the next chunk.
+/* scan_delta_chunk_cpu.c - the delta rule (scan_delta.c) on the CPU, for one beta and at most one decay per head. It
+ * computes a chunk of steps at a time by matrix products and a triangular solve (UT transform, Yang et al. 2024).
  *
- * A token has one or more steps, and a chunk has one row per step. k_r, v_r, q_r, u_r, w_r and p_r are row r of K, V,
- * Q, U, W and P; q_r and w_r are 0 except at a token's last step. f_r is the decay at a token's first step, else 1. b =
- * rate beta; rate and scale are constants of the op. S (dk x dv) is the state before the chunk. Products of f are
- * a_r = f_first ... f_r,   L[r][s] = f_{s+1} ... f_r for s <= r,   l_s = L[last][s].
- * With U = diag(b) E and N = strict lower part of L o K K^T (o is the product element by element):
- *   E = V - diag(a) K S - N U      the errors: (I + N diag(b)) E = V - diag(a) K S
- *   O = scale ((L o Q K^T) U + diag(a) Q S)      a token's o is in the row of its last step
+ * A token has one or more steps. A chunk has one row per step; r, s and t number the rows from 0.
+ *   k_r, v_r, q_r   key, value and query; q_r is 0 except at the last step of a token. They are the rows of K, V, Q.
+ *   b_r, f_r        b_r = rate beta_r; f_r is the decay at the first step of a token, else 1
+ *   rate, scale     constants of the op
+ *   S               state before the chunk (dk x dv); the chunk replaces S by the state after the chunk
+ *   a_r, L, l_s     products of decays: a_r = f_0 ... f_r, L[r][s] = f_{s+1} ... f_r for s <= r, l_s = L[last][s]
+ *   o               product element by element
+ * Forward, where N = strict lower part of L o K K^T. The row of a token's last step in O is the token's output:
+ *   E = V - diag(a) K S - N U,   U = diag(b) E      errors E, from the first row to the last
+ *   O = scale ((L o Q K^T) U + diag(a) Q S)
  *   S <- a_last S + K^T diag(l) U
- * Backward: G is the gradient of the state after the chunk, W = scale dO, and P = diag(b) dU is also the gradient of V:
- *   dU = (L o Q K^T)^T W + diag(l) K G - N^T P      from the last row to the first
- *   dbeta = rate dU . E
- *   dK = (diag(l) U) G^T - diag(a) P S^T - (L o P U^T) K - (L o P U^T)^T K + (L o W U^T)^T Q
+ * Backward, where G is the gradient of the state after the chunk, W = scale dO, M = strict lower part of L o P U^T:
+ *   dU = (L o Q K^T)^T W + diag(l) K G - N^T P,   P = diag(b) dU      from the last row to the first
+ *   dV = P,   dbeta_r = rate dU_r . E_r
+ *   dK = (diag(l) U) G^T - diag(a) P S^T - M K - M^T K + (L o W U^T)^T Q
  *   dQ = diag(a) W S^T + (L o W U^T) K
  *   G <- a_last G + (diag(a) Q)^T W - (diag(a) K)^T P
- * The gradient of f needs no division and no logarithm, so f may be negative or 0. It has two terms: the one with c_t
- * comes from G, the one with Y_t from the outputs and errors of the chunk. Y_0[r] is what row r reads from S, and
- * R[r][s] is what row r reads from row s (t is a row, too):
- *   R[r][s] = (q_r . k_s)(w_r . u_s) - (k_r . k_s)(p_r . u_s)
- *   Y_0[r] = q_r . S w_r - k_r . S p_r      Y_{t+1}[r] = f_t Y_t[r] + R[r][t]
- *   c_0 = sum(G o S)      c_{t+1} = f_t c_t + k_t . G u_t
+ * The loss depends on f through a, L and l. Its derivatives (u_r, w_r and p_r are rows of U, W and P) are
+ *   by a_r in E and O   Y_0[r] = q_r . S w_r - k_r . S p_r
+ *   by L[r][s]          R[r][s] = (q_r . k_s)(w_r . u_s) - (k_r . k_s)(p_r . u_s)
+ *   by a_last in S      c_0 = sum(G o S)
+ *   by l_s              k_s . G u_s
+ * Two recurrences give df from these derivatives. They do not divide by f, so f may be negative or 0.
+ *   Y_{t+1}[r] = f_t Y_t[r] + R[r][t],   c_{t+1} = f_t c_t + k_t . G u_t
  *   df_t = l_t c_t + sum_r L[r][t] Y_t[r] */
 #include <string.h>
 
@@ -29,32 +32,30 @@
 #include "kernels/lib/scratch.h"
 #include "kernels/matrix/delta/solve.h"
 
-/* One head of one sequence (number b of the batch), and constants of the call. */
+/* One head of sequence b. */
 struct head {
     const struct call *c;
     struct state_shape s;
     int64_t b, h, KW, VW; /* KW, VW: dk and dv with padding */
-    int64_t tokens;       /* tokens per chunk: a divisor of STATE_CHUNK with tokens * steps <= STATE_CHUNK */
+    int64_t tokens;       /* tokens per chunk: divides STATE_CHUNK, and tokens * steps <= STATE_CHUNK */
     real rate, scale;
 };
 
-/* Values for each row of a chunk. Rows after the end of the sequence have f = 1, b = 0 and zero vectors. */
+/* Numbers for each row, named as in the equations. Rows after the end of the sequence have f = 1 and b = 0. */
 struct factors {
-    real f[STATE_CHUNK], b[STATE_CHUNK], a[STATE_CHUNK], after[STATE_CHUNK]; /* after[s]: l_s */
-    real reads[STATE_CHUNK];                                                 /* Y_0 */
-    real writes[STATE_CHUNK];                                                /* k_t . G u_t */
-    real df[STATE_CHUNK], dots[STATE_CHUNK];
-    real L[SCORES]; /* stored as [s][r] */
+    real f[STATE_CHUNK], b[STATE_CHUNK], a[STATE_CHUNK], l[STATE_CHUNK], df[STATE_CHUNK];
+    real Y0[STATE_CHUNK], dl[STATE_CHUNK]; /* dl[s]: k_s . G u_s */
+    real dots[STATE_CHUNK];                /* intermediate results */
+    real L[SCORES];                        /* stored as [s][r] */
 };
 
-/* Where a chunk lies. */
 struct chunk {
-    int64_t token, count; /* token: index of its first token in the batch; count: number of tokens */
-    bool first, last;     /* first: the sequence's first chunk, where S = 0; last: its last, where G = 0 */
+    int64_t token, count; /* token: index of the first token in the batch; count: number of tokens */
+    bool first, last;     /* first chunk of the sequence: S = 0; last chunk: G = 0 */
 };
 
-/* Matrices of one chunk, each in its own array, so that tests detect a read past its end. In the sizes below, "chunk"
- * is the number of its rows, STATE_CHUNK. */
+/* Matrices of one chunk. Each has its own array, so that tests detect a read past its end. In the sizes below, "chunk"
+ * stands for STATE_CHUNK, the number of rows. */
 struct matrices {
     struct factors *x;
     real *KQ;     /* 2 chunk x KW: keys, then queries */
@@ -62,20 +63,20 @@ struct matrices {
     real *scores; /* chunk x 2 chunk: row s has k_s . k_r for all r, then k_s . q_r for all r */
     real *E, *O;  /* chunk x VW */
     real *U;      /* chunk x VW */
-    real *S;      /* KW x VW: the state of the current head */
-    real *pairs;  /* chunk x chunk, as [s][r]: coefficients of a triangular solve; later, in backward, R */
-    /* Only backward uses the arrays from here to Y: */
-    real *G, *St, *Gt; /* G, KW x VW: the gradient of the state after the chunk; St, Gt: S and G transposed */
-    real *PW, *PWt;    /* 2 chunk x VW: P, then W; and its transpose */
-    real *mixed;       /* chunk x 2 chunk: row s has u_s . p_r for all r, then u_s . w_r for all r */
+    real *S;      /* KW x VW: the state before the chunk */
+    real *pairs;  /* chunk x chunk, as [s][r]: coefficients of the triangular solve, later R */
+    /* Arrays for backward: */
+    real *G, *St, *Gt; /* G: KW x VW; St, Gt: S and G transposed */
+    real *PW, *PWt;    /* PW: 2 chunk x VW, P, then W; PWt: PW transposed */
+    real *mixed;       /* chunk x 2 chunk: U P^T, then U W^T; see mix() */
     real *dKQ;         /* 2 chunk x KW: gradients of keys, then of queries */
     real *keys;        /* chunk x KW: U G^T */
     real *dU;          /* chunk x VW */
-    real *Y;           /* chunk x chunk: Y_t[r] of the equations */
-    /* Arrays with a state (KW x VW) in each row. A group is the heads that are computed together. */
-    struct scratch_rows all_S;  /* forward: S of each head of the group */
-    struct scratch_rows all_G;  /* backward: G of each head of the group */
-    struct scratch_rows states; /* backward: the state before each chunk between two states that forward stored */
+    real *Y;           /* chunk x chunk: Y_t[r] */
+    /* Arrays with a state (KW x VW) in each row. Some heads are computed together: */
+    struct scratch_rows all_S;  /* forward: S of each of these heads */
+    struct scratch_rows all_G;  /* backward: G of each of these heads */
+    struct scratch_rows states; /* backward: S of each chunk in STATE_CHUNK tokens; forward stored the first */
 };
 
 enum { TWO = 2 * STATE_CHUNK };
@@ -129,13 +130,12 @@ FORCE_INLINE void read_factors(const struct head *d, const struct chunk *k, stru
         x->b[r] = r < rows ? d->rate * beta[r * H] : 0;
     }
     for (int64_t t = 0; decay && t < k->count; t++) x->f[t * steps] = decay[t * H];
-    products_behind(x->f, x->after);
+    products_behind(x->f, x->l);
     range_products(x->f, x->L);
     scale_row(STATE_CHUNK, x->f[0], x->L, x->a);
 }
 
-/* Reads rows of input i into `to`. Keys and values have one row per step. Queries have one row per token, which goes to
- * the row of the token's last step. */
+/* Reads rows of input i into `to`. A key or value has a row per step, a query has the row of the token's last step. */
 FORCE_INLINE void read_rows(const struct head *d, const struct chunk *k, int i, int64_t n, int64_t width, real *to) {
     int64_t steps = d->s.steps, ld = d->s.heads * n;
     const real *from = value_row(d->c, i, k->token, d->h, n);
@@ -147,8 +147,7 @@ FORCE_INLINE void read_rows(const struct head *d, const struct chunk *k, int i, 
     for (int64_t t = 0; t < k->count; t++) copy_row(n, from + t * ld, to + ((t + 1) * steps - 1) * width);
 }
 
-/* Computes the scores (products of rows, without the factor L), the errors E, and U. m->S: the state before the
- * chunk. */
+/* Computes the scores (products of rows, without the factor L), the errors E, and U. */
 FORCE_INLINE void solve_errors(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW, dk = d->s.dk;
     const struct factors *x = m->x;
@@ -174,7 +173,7 @@ FORCE_INLINE void solve_errors(const struct head *d, const struct chunk *k, cons
 /* Computes S <- a_last S + K^T diag(l) U, and multiplies the rows of U by l. */
 FORCE_INLINE void next_state(const struct head *d, const struct chunk *k, const struct matrices *m, real *S) {
     const struct factors *x = m->x;
-    for (int r = 0; r < STATE_CHUNK; r++) scale_row(d->VW, x->after[r], m->U + r * d->VW, m->U + r * d->VW);
+    for (int r = 0; r < STATE_CHUNK; r++) scale_row(d->VW, x->l[r], m->U + r * d->VW, m->U + r * d->VW);
     chunk_product((struct extent){d->KW, d->VW, STATE_CHUNK}, (struct factor){m->KQ, 1, d->KW},
                   (struct right){m->U, d->VW}, k->first ? 0 : x->a[STATE_CHUNK - 1], S, d->VW);
 }
@@ -208,7 +207,7 @@ FORCE_INLINE void write_outputs(const struct head *d, const struct chunk *k, con
                  tensor_real(d->c->out[0]) + ((k->token + t) * d->s.heads + d->h) * dv);
 }
 
-/* Computes one chunk. m->S is the state before the chunk and becomes the state after it. */
+/* Computes the outputs of one chunk, and replaces m->S by the state after the chunk. */
 FORCE_INLINE void forward_sized(const struct head *d, const struct chunk *k, const struct matrices *m) {
     read_factors(d, k, m->x);
     solve_errors(d, k, m);
@@ -263,7 +262,7 @@ FORCE_INLINE void solve_adjoint(const struct head *d, const struct chunk *k, con
     if (!k->last) {
         chunk_product((struct extent){STATE_CHUNK, VW, d->s.dk}, (struct factor){m->KQ, d->KW, 1},
                       (struct right){m->G, VW}, 0, m->dU, VW);
-        for (int s = 0; s < STATE_CHUNK; s++) scale_row(VW, x->after[s], m->dU + s * VW, m->dU + s * VW);
+        for (int s = 0; s < STATE_CHUNK; s++) scale_row(VW, x->l[s], m->dU + s * VW, m->dU + s * VW);
     }
     range_scores(x, 1, m->scores + STATE_CHUNK, m->pairs, STATE_CHUNK);
     triangle_product(UPPER, VW, (struct factor){m->pairs, STATE_CHUNK, 1}, (struct right){W, VW}, k->last ? 0 : 1,
@@ -277,25 +276,24 @@ FORCE_INLINE void solve_adjoint(const struct head *d, const struct chunk *k, con
     for (int r = 0; r < STATE_CHUNK; r++) scale_row(VW, x->b[r], m->dU + r * VW, P + r * VW);
 }
 
-/* Computes the parts of dK and dQ that come from S and G. If the gradient of f is wanted, it also computes the arrays
- * x->reads and x->writes, from which factor_gradients computes this gradient. */
+/* Computes the terms of dK and dQ that contain S or G. If the gradient of f is wanted, also computes Y_0 and dl. */
 FORCE_INLINE void border_gradients(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW;
     struct factors *x = m->x;
     const real *K = m->KQ, *Q = K + STATE_CHUNK * KW;
     real *dK = m->dKQ, *dQ = dK + STATE_CHUNK * KW;
     bool decays = d->c->din[DELTA_DECAY]; /* the gradient of f is wanted */
-    memset(x->reads, 0, sizeof x->reads);
-    memset(x->writes, 0, sizeof x->writes);
+    memset(x->Y0, 0, sizeof x->Y0);
+    memset(x->dl, 0, sizeof x->dl);
     if (k->first) {
         memset(m->dKQ, 0, (size_t)(TWO * KW) * sizeof *m->dKQ);
     } else {
         chunk_product((struct extent){TWO, KW, VW}, (struct factor){m->PW, VW, 1}, (struct right){m->St, KW}, 0, m->dKQ,
                       KW);
         if (decays) {
-            row_dots(KW, Q, KW, dQ, KW, x->reads);
+            row_dots(KW, Q, KW, dQ, KW, x->Y0);
             row_dots(KW, K, KW, dK, KW, x->dots);
-            for (int r = 0; r < STATE_CHUNK; r++) x->reads[r] -= x->dots[r];
+            for (int r = 0; r < STATE_CHUNK; r++) x->Y0[r] -= x->dots[r];
         }
         for (int r = 0; r < STATE_CHUNK; r++) {
             scale_row(KW, -x->a[r], dK + r * KW, dK + r * KW);
@@ -305,21 +303,21 @@ FORCE_INLINE void border_gradients(const struct head *d, const struct chunk *k, 
     if (k->last) return;
     chunk_product((struct extent){STATE_CHUNK, KW, VW}, (struct factor){m->U, VW, 1}, (struct right){m->Gt, KW}, 0,
                   m->keys, KW);
-    if (decays) row_dots(KW, K, KW, m->keys, KW, x->writes);
-    for (int s = 0; s < STATE_CHUNK; s++) add_row(KW, x->after[s], m->keys + s * KW, dK + s * KW);
+    if (decays) row_dots(KW, K, KW, m->keys, KW, x->dl);
+    for (int s = 0; s < STATE_CHUNK; s++) add_row(KW, x->l[s], m->keys + s * KW, dK + s * KW);
 }
 
-/* Computes the gradient of f. `corner` is c_0 of the equations. */
-FORCE_INLINE void factor_gradients(const struct matrices *m, real corner) {
+/* Computes df from Y_0, R, dl and c0. */
+FORCE_INLINE void factor_gradients(const struct matrices *m, real c0) {
     struct factors *x = m->x;
-    real corners[STATE_CHUNK];
+    real c[STATE_CHUNK];
 #pragma GCC unroll 16
     for (int t = 0; t < STATE_CHUNK; t++) {
-        corners[t] = corner;
-        corner = real_fma(x->f[t], corner, x->writes[t]);
+        c[t] = c0;
+        c0 = real_fma(x->f[t], c0, x->dl[t]);
     }
     for (int r = 0; r < STATE_CHUNK; r += LANES) {
-        lanes Y = lanes_at(x->reads + r);
+        lanes Y = lanes_at(x->Y0 + r);
 #pragma GCC unroll 16
         for (int t = 0; t < STATE_CHUNK; t++) {
             lanes_to(m->Y + t * STATE_CHUNK + r, Y);
@@ -328,11 +326,10 @@ FORCE_INLINE void factor_gradients(const struct matrices *m, real corner) {
     }
     row_dots(STATE_CHUNK, x->L, STATE_CHUNK, m->Y, STATE_CHUNK, x->df);
     for (int t = 0; t < STATE_CHUNK; t += LANES)
-        lanes_to(x->df + t, lanes_at(x->df + t) + lanes_at(x->after + t) * lanes_at(corners + t));
+        lanes_to(x->df + t, lanes_at(x->df + t) + lanes_at(x->l + t) * lanes_at(c + t));
 }
 
-/* Computes u_s . p_r and u_s . w_r for all pairs of rows. Stores R in `pairs`, and these products times L in `mixed`.
- * In `mixed` the products with p have the opposite sign, and they are 0 for s = r. */
+/* Stores R in `pairs`, -M^T in the left half of `mixed`, and (L o W U^T)^T in the right half. */
 FORCE_INLINE void mix(const struct head *d, const struct matrices *m) {
     const struct factors *x = m->x;
     transpose(TWO, d->VW, m->PW, d->VW, m->PWt, TWO);
@@ -340,31 +337,29 @@ FORCE_INLINE void mix(const struct head *d, const struct matrices *m) {
                   (struct right){m->PWt, TWO}, 0, m->mixed, TWO);
     for (int s = 0; s < STATE_CHUNK; s++) {
         const real *keys = m->scores + s * TWO, *queries = keys + STATE_CHUNK, *L = x->L + s * STATE_CHUNK;
-        real *steps = m->mixed + s * TWO, *reads = steps + STATE_CHUNK, *R = m->pairs + s * STATE_CHUNK;
+        real *up = m->mixed + s * TWO, *uw = up + STATE_CHUNK, *R = m->pairs + s * STATE_CHUNK;
 #pragma omp simd
         for (int r = 0; r < STATE_CHUNK; r++) {
-            R[r] = queries[r] * reads[r] - keys[r] * steps[r];
-            reads[r] *= L[r];
-            steps[r] *= -L[r];
+            R[r] = queries[r] * uw[r] - keys[r] * up[r];
+            uw[r] *= L[r];
+            up[r] *= -L[r];
         }
-        steps[s] = 0;
+        up[s] = 0;
     }
 }
 
-/* Adds the gradients that come from other rows of the same chunk. A key writes to the state, and it reads from the
- * state to compute its error, so its gradient has two parts. A query only reads. */
+/* Adds the gradients that come from other rows of the chunk: the last three terms of dK, and the last term of dQ. */
 FORCE_INLINE void add_inner_gradients(const struct head *d, const struct matrices *m) {
     int64_t KW = d->KW;
     real *dK = m->dKQ, *dQ = dK + STATE_CHUNK * KW;
-    const real *K = m->KQ, *Q = K + STATE_CHUNK * KW, *steps = m->mixed, *reads = steps + STATE_CHUNK;
-    triangle_product(UPPER, KW, (struct factor){steps, TWO, 1}, (struct right){K, KW}, 1, dK, KW);
-    triangle_product(UPPER, KW, (struct factor){reads, TWO, 1}, (struct right){Q, KW}, 1, dK, KW);
-    triangle_product(LOWER, KW, (struct factor){steps, 1, TWO}, (struct right){K, KW}, 1, dK, KW);
-    triangle_product(LOWER, KW, (struct factor){reads, 1, TWO}, (struct right){K, KW}, 1, dQ, KW);
+    const real *K = m->KQ, *Q = K + STATE_CHUNK * KW, *up = m->mixed, *uw = up + STATE_CHUNK;
+    triangle_product(UPPER, KW, (struct factor){up, TWO, 1}, (struct right){K, KW}, 1, dK, KW);
+    triangle_product(UPPER, KW, (struct factor){uw, TWO, 1}, (struct right){Q, KW}, 1, dK, KW);
+    triangle_product(LOWER, KW, (struct factor){up, 1, TWO}, (struct right){K, KW}, 1, dK, KW);
+    triangle_product(LOWER, KW, (struct factor){uw, 1, TWO}, (struct right){K, KW}, 1, dQ, KW);
 }
 
-/* Writes the rows of `from` to the gradient of input i, or adds them to it. Of the rows for queries it takes only those
- * of tokens' last steps. */
+/* Writes the rows of `from` to the gradient of input i, or adds them. A query has the row of the token's last step. */
 FORCE_INLINE void write_rows(const struct head *d, const struct chunk *k, int i, int64_t n, const real *from,
                              int64_t width) {
     int64_t steps = d->s.steps, ld = d->s.heads * n, every = i == DELTA_Q ? steps : 1;
@@ -390,7 +385,7 @@ FORCE_INLINE void write_gradients(const struct head *d, const struct chunk *k, c
     }
 }
 
-/* Computes W = scale dO. A token's gradient goes to the row of its last step. */
+/* Computes W = scale dO. Rows that are not the last step of a token get 0. */
 FORCE_INLINE void read_output_gradient(const struct head *d, const struct chunk *k, real *W) {
     int64_t VW = d->VW, dv = d->s.dv, steps = d->s.steps;
     const real *d_o = call_dout(d->c, 0) + (k->token * d->s.heads + d->h) * dv;
@@ -402,8 +397,8 @@ FORCE_INLINE void read_output_gradient(const struct head *d, const struct chunk 
     }
 }
 
-/* Computes the gradients of one chunk. m->S is the state before the chunk. m->G is the gradient of the state after the
- * chunk, and becomes the gradient of m->S. */
+/* Computes the gradients of one chunk. m->S is the state before the chunk. m->G, the gradient of the state after the
+ * chunk, is replaced by the gradient of m->S. */
 FORCE_INLINE void backward_sized(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW;
     struct factors *x = m->x;
@@ -431,7 +426,7 @@ FORCE_INLINE void backward_sized(const struct head *d, const struct chunk *k, co
 
 STATE_EACH_SIZE(backward_chunk, backward_sized)
 
-/* Returns a state that forward stored: without a copy if it needs no padding, else a copy with padded rows. */
+/* Returns stored state number `kept`. A state that needs padding is copied to `copy`. */
 static real *state_before(const struct head *d, int64_t kept, real *copy) {
     real *S = kept_state(d->c, &d->s, d->b, kept, d->h);
     if (d->KW == d->s.dk && d->VW == d->s.dv) return S;
@@ -440,8 +435,8 @@ static real *state_before(const struct head *d, int64_t kept, real *copy) {
     return copy;
 }
 
-/* Computes the gradients of the STATE_CHUNK tokens between stored state number `kept` and the next one. It first
- * recomputes the state before each chunk of these tokens. */
+/* Computes the gradients of the STATE_CHUNK tokens that follow stored state number `kept`. These tokens are one or more
+ * chunks, and the states before the other chunks are computed again. */
 static void backward_between(const struct head *d, int64_t kept, struct matrices *m) {
     int64_t begin = kept * STATE_CHUNK, left = d->s.T - begin, chunks = STATE_CHUNK / d->tokens;
     real *before[STATE_CHUNK];
@@ -463,7 +458,7 @@ static void backward_between(const struct head *d, int64_t kept, struct matrices
     }
 }
 
-/* Computes the gradients of heads d[0] to d[n-1] together, from the last stored state to the first. */
+/* Computes the gradients of heads d[0] to d[n-1] together, from the end of the sequence to the start. */
 static void backward_heads(const struct head *d, int64_t n, struct matrices *m) {
     for (int64_t kept = d->s.chunks - 1; kept >= 0; kept--)
         for (int64_t h = 0; h < n; h++) {
@@ -540,8 +535,7 @@ static void scan_delta_chunk_backward(const struct call *c, const struct exec *x
     run(c, PASS_BACKWARD);
 }
 
-/* Tolerance: products of the state with vectors are sums of dk or dv terms in working precision, the solve inside a
- * chunk subtracts such sums from each other, and the state carries rounding errors through T steps. */
+/* Tolerance: sums of dk or dv terms are rounded, the solve subtracts such sums, and errors add up over T steps. */
 const struct kernel kernel_scan_delta_chunk = {
     .name = "scan_delta_chunk",
     .op = &op_scan_delta,
