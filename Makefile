@@ -617,8 +617,8 @@ example: all
 	@$(LRNN) sweep hlru-table2 --profile quick --quiet --out $(EXAMPLE) $(call flag,JOBS,--jobs) >/dev/null
 	@tools/example.sh $(LRNN) hlru-table2 quick $(EXAMPLE)
 
-# Writes the CSV files of the committed records (curves.csv is too large to commit), and the tables of the pages, which
-# name their commands.
+# Writes the CSV files of the committed records (all but summary.csv are too large to commit), and the tables of the
+# pages, which name their commands.
 PAGES := README.md docs/results.md docs/tasks.md docs/trust.md $(wildcard results/tables/*.md)
 results: all
 	@$(LRNN) report --out results/baseline --to results/baseline >/dev/null

@@ -351,7 +351,8 @@ void options_print_help(const struct option *table, const char *prefix, FILE *ou
         snprintf(name, sizeof name, "%s%s", prefix, o->name);
         int column = fprintf(out, "  %-16s ", name);
         char text[1024];
-        snprintf(text, sizeof text, "%s%s; default %s", o->help, range, *o->value ? o->value : "none");
+        bool says = *o->value; /* else the help text says what happens without the flag */
+        snprintf(text, sizeof text, "%s%s%s%s", o->help, range, says ? "; default: " : "", o->value);
         paragraph_print(out, terminal_width(out), column, OPTION_HELP_COLUMN, text);
         fputc('\n', out);
     }

@@ -1,5 +1,6 @@
-# peers_table.awk - the CSV file of tests/peers/recurrences.py and tests/peers/steps.py as a Markdown table: a row a
-# shape, a column a peer, its median time over ours; what a peer could not do is a sentence below.
+# peers_table.awk - the CSV file of tests/peers/recurrences.py and tests/peers/steps.py as a Markdown table. A peer
+# is a PyTorch version. The table has a row per shape and a column per peer: the peer's median time divided by ours. A
+# sentence below says what a peer could not do.
 #
 #     awk -f tools/peers_table.awk results/baseline/peers.csv                   the recurrences
 #     awk -f tools/peers_table.awk -v steps=1 results/baseline/peers.csv        training steps and layers
@@ -22,7 +23,8 @@ NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
     if (peer ~ /bf16/) { if ($column["error"] + 0 > worst_bf16) worst_bf16 = $column["error"] + 0 }
     else if ($column["error"] + 0 > worst) worst = $column["error"] + 0
     if (!index(commits, $column["commit"])) commits = commits (commits == "" ? "" : ", ") $column["commit"]
-    where = "PyTorch " $column["torch"] ", " $column["device"] ", 1 thread where none are named, commit " commits
+    where = "PyTorch " $column["torch"] ", " $column["device"] ", one thread unless the row says otherwise, commit " \
+            commits
 }
 END {
     printf "| %s | ours, ms |", steps != "" ? "training step" : "recurrence"
@@ -35,13 +37,14 @@ END {
         for (p = 1; p <= n_peers; p++) printf " %s |", (rows[r], peers[p]) in cell ? cell[rows[r], peers[p]] : ""
         printf "\n"
     }
+    printf "\n- Columns after ours: median time of %s.\n- %s.\n", steps != "" \
+        ? "a whole step, divided by our time in fp32; below 1, PyTorch is faster" \
+        : "PyTorch, divided by our time, for forward and gradients in fp32", where
     if (steps != "") {
-        printf "\n- Median time of a whole step over ours in fp32, below 1 where a peer is faster.\n- %s.\n", where
-        printf "- Largest error of a peer's losses in three steps beside ours: %.1e", worst
+        printf "- Largest difference between PyTorch's losses in three steps and ours: %.1e", worst
         printf worst_bf16 ? ", with bf16 %.1e.\n" : ".\n", worst_bf16
     } else {
-        printf "\n- Forward and gradients in fp32, median time of a peer over ours; %s.\n", where
-        printf "- Largest error of a peer beside the loop in float64: %.1e.\n", worst
+        printf "- Largest difference between a PyTorch version in fp32 and the loop in float64: %.1e.\n", worst
     }
     printf "%s", notes
     if (marked) printf "- ! the machine was not quiet: other processes had more than 3 %% of the cores.\n"

@@ -41,15 +41,14 @@ function matrixCell(row, of, task, variants, seen) {
     if (!row) return h("td", {class: "none"}, "");
     const marks = marksOf(row, of), shade = Math.max(0, Math.min(1, (row.acc - task.chance) / (1 - task.chance)));
     marks.forEach(mark => seen.add(mark));
-    const title = `${rowName(row)} on ${task.label}: ${score(row.acc)}, ${plural(row.seeds, "seed")}` +
+    const said = [score(row.acc), plural(row.seeds, "seed"), ...marks.map(mark => MARKS[mark])].join("; ");
+    const title = `${rowName(row)} on ${task.label}` +
         (row.low === null ? "" : `, ${index.level * 100} % interval ${interval(row.low, row.high)}`) +
         `, ${row.solved} solved it, ${count(row.params)} parameters, profile ${row.profile}, ${row.precision}` +
-        (variants > 1 ? `; one of ${variants} settings` : "") +
-        marks.map(mark => `; ${MARKS[mark]}`).join("");
-    return h("td", {style: `--v:${shade.toFixed(3)}`, class: row.seeds < 3 ? "few" : undefined, title},
-        h("a", {href: rowLink(row), "aria-label": title}, score(row.acc)),
-        h("small", {"aria-hidden": "true"}, plural(row.seeds, "seed"), marks.length > 0 && h("b", {},
-            ` ${marks.join("")}`)));
+        (variants > 1 ? `; one of ${variants} settings` : "");
+    return h("td", {style: `--v:${shade.toFixed(3)}`, class: row.seeds < 3 ? "few" : undefined},
+        h("a", {href: rowLink(row), title, "aria-label": said}, score(row.acc), h("small", {},
+            plural(row.seeds, "seed"), marks.length > 0 && h("b", {}, ` ${marks.join("")}`))));
 }
 
 function drawIndex(q) {
@@ -58,10 +57,10 @@ function drawIndex(q) {
     const byTask = new Map(index.tasks.map(task => [task, []]));
     rows.forEach(row => byTask.get(taskOf(row)).push(row));
     const columns = []; // a group of tasks is one column, its task with the most rows, until it is opened
+    const size = task => byTask.get(task).length, fullest = tasks => [...tasks].sort((a, b) => size(b) - size(a));
     for (const suite of distinct(index.tasks.map(t => t.suite)))
-        for (const group of distinct(index.tasks.filter(t => t.suite === suite).map(groupOf))) {
-            const tasks = index.tasks.filter(t => groupOf(t) === group && t.suite === suite && byTask.get(t).length)
-                .sort((a, b) => byTask.get(b).length - byTask.get(a).length);
+        for (const group of distinct(fullest(index.tasks.filter(t => t.suite === suite)).map(groupOf))) {
+            const tasks = fullest(index.tasks.filter(t => groupOf(t) === group && t.suite === suite && size(t)));
             (openedTasks.has(group) ? tasks : tasks.slice(0, 1)).forEach((task, i) =>
                 columns.push({task, group, suite, more: i === 0 ? tasks.length - 1 : 0, of: usual(byTask.get(task))}));
         }
@@ -87,7 +86,8 @@ function drawIndex(q) {
     const head = h("thead", {},
         h("tr", {}, h("td", {}), suites.map(suite => h("th", {scope: "colgroup",
             colspan: columns.filter(c => c.suite === suite).length}, suite))),
-        h("tr", {}, h("th", {scope: "col"}, "Mixer"), columns.map(c => h("th", {scope: "col", title: c.task.label},
+        h("tr", {}, h("th", {scope: "col"}, "Mixer"), columns.map(c => h("th", {scope: "col", title: c.task.label,
+            abbr: openedTasks.has(c.group) ? taskName(c.task) : c.group},
             link(taskLink(c.task), openedTasks.has(c.group) ? taskName(c.task) : c.group),
             (c.more > 0) && h("button", {type: "button", "aria-expanded": `${openedTasks.has(c.group)}`,
                 "data-tasks": c.group,
@@ -197,17 +197,18 @@ function front(rows, cost, sign) {
         (other.acc > row.acc || other[cost] !== row[cost]))).sort((a, b) => a[cost] - b[cost]);
 }
 
-function costFigure(task, rows, cost, label, sign) {
+function costFigure(task, file, rows, cost, label, sign) {
     const known = rows.filter(row => row[cost] > 0);
     if (known.length < 2) return null;
     const families = distinct(known.map(row => familyOf(row.mixer))), edge = front(known, cost, sign);
     const point = row => [row[cost], row.acc, row.low ?? undefined, row.high ?? undefined,
-        `${rowName(row)}: ${label} ${count(row[cost])}, score ${score(row.acc)}`];
+        `${rowName(row)}: ${label} ${count(row[cost])}, score ${score(row.acc)}`, recordsOf(file, row)];
     return figure(`Score against ${label}. The line joins the Pareto front: ` +
-        `${edge.map(row => nameOf(row.mixer)).join("; ")}.`,
+        `${distinct(edge.map(row => nameOf(row.mixer))).join("; ")}.`,
         [...families.map(family => ({name: nameOf(family), ...style(family, []), line: false, dots: true,
             points: known.filter(row => familyOf(row.mixer) === family).map(point)})),
-            {name: "Pareto front", colour: "var(--ink)", dash: "4 3", points: edge.map(row => [row[cost], row.acc])}],
+            {name: "Pareto front", colour: "var(--ink)", dash: "4 3", points: edge.map(row =>
+                [row[cost], row.acc, undefined, undefined, "", recordsOf(file, row)])}],
         {x: label, y: "score", logX: true, low: 0, high: 1, levels: [[task.chance, "chance"]]});
 }
 
@@ -239,15 +240,18 @@ function fewest(rows) {
 
 async function drawTask(q) {
     const task = index.tasks.find(t => t.stem === q.get("task") || t.label === q.get("task"));
-    if (!task) return ["Tasks", [h("ul", {}, index.tasks.map(t => h("li", {}, link(taskLink(t), taskName(t)),
-        `, ${plural(t.runs, "run")}`)))]];
+    if (!task) return ["Tasks", distinct(index.tasks.map(t => t.suite)).map(suite => [h("h2", {}, suite),
+        h("ul", {}, index.tasks.filter(t => t.suite === suite).map(t => h("li", {}, link(taskLink(t), taskName(t)),
+        `, ${plural(t.runs, "run")}`)))])];
     const file = await taskFile(task);
     file.stem = task.stem;
     const profiles = distinct(file.joined.map(row => row.profile));
     const rows = file.joined.filter(row => !q.get("profile") || row.profile === q.get("profile"));
     const chosen = row => (q.get("row") ? row.id === q.get("row") : stemOf(row.mixer) === q.get("mixer"));
-    const ranked = [...rows].sort((a, b) => b.acc - a.acc), picked = ranked.filter(chosen);
-    const drawn = [...picked, ...ranked.filter(row => !chosen(row))].slice(0, Math.max(8, Math.min(picked.length, 16)));
+    const byScore = (a, b) => b.acc - a.acc, picked = rows.filter(chosen).sort(byScore), named = picked.slice(0, 8);
+    const ranked = distinct(rows.map(row => row.mixer)).map(label =>
+        standing(rows.filter(row => row.mixer === label))).sort(byScore); // a row for each setting of a mixer
+    const drawn = distinct([...named, ...ranked]).slice(0, Math.max(8, named.length + 4));
     const used = [], styles = new Map(drawn.map(row => [row, style(row.mixer, used)]));
     const of = usual(rows), seen = new Set(rows.flatMap(row => marksOf(row)));
     const level = [[task.chance, "chance"]];
@@ -256,6 +260,7 @@ async function drawTask(q) {
     const byLength = (key, label) =>
         figure(`Score against ${label} in the test set, with the test set's own 95 % interval.`,
         drawn.filter(row => row.more[key]).map(row => ({name: rowName(row), ...styles.get(row), dots: true,
+            records: recordsOf(file, row),
             points: row.more[key].map(p => [(p[0] + p[1]) / 2, p[2], p[4] ?? undefined, p[5] ?? undefined])})),
                 {x: label, y: "score", low: 0, high: 1, levels: level});
     const runs = h("details", {}, h("summary", {}, `All ${plural(file.curves.length, "run")}`));
@@ -272,7 +277,8 @@ async function drawTask(q) {
                 `${file.vocab ? plural(file.vocab, "token") : "real values"}, ${plural(file.labels, "label")}.`),
         fewest(rows), example(file),
         file.about && h("details", {}, h("summary", {}, "The protocol of its source"), h("pre", {}, file.about)),
-        profiles.length > 1 && h("form", {class: "filters", submit: event => event.preventDefault()},
+        profiles.length > 1 && h("form", {class: "filters", "aria-label": "Filters",
+            submit: event => event.preventDefault()},
             picker("Profile", "profile", options(profiles, "all"), q.get("profile") || "")),
         h("h2", {}, "Rows"), file.usual.length > 0 && h("p", {class: "settings"}, "Unless a row says otherwise: ",
             file.usual.map(([key, value]) => h("code", {}, `${key}=${value}`))),
@@ -284,25 +290,26 @@ async function drawTask(q) {
         legendOf(seen),
         file.facts.length > 0 && h("ul", {class: "facts"}, file.facts.map(fact => h("li", {}, `${fact}.`))),
         sharedSettings(file),
-        picked.slice(0, 8).map(row => oneRow(task, file, row, of)),
-        h("h2", {}, "Figures"), rows.length > drawn.length && h("p", {},
-            `The ${drawn.length} rows with the highest ` +
-            `scores${picked.length ? ", and those that the link names" : ""}.`),
-        figure("Validation score against steps: the mean over the seeds of the chosen rate, in a band from the least " +
-            "to the largest.",
-            drawn.filter(row => row.more.band.length).map(row =>
-                ({name: rowName(row), ...styles.get(row), band: true, points: row.more.band})),
+        named.map(row => oneRow(task, file, row, of)),
+        h("h2", {}, "Figures"), rows.length > drawn.length && h("p", {}, named.length > 0 && "The rows that the link " +
+            "names, and others. ", "Curves are of the mixers with the highest scores: of the rows of each, the one " +
+            "with the best validation, those with three or more seeds first."),
+        figures(figure("Validation score against steps: the mean over the seeds of the chosen rate, in a band from " +
+            "the least to the largest.",
+            drawn.filter(row => row.more.band.length).map(row => ({name: rowName(row), ...styles.get(row), band: true,
+                points: row.more.band, records: recordsOf(file, row)})),
                 {x: "steps", y: "score", logX: true, low: 0, high: 1, levels: level}),
-        byLength("length", "length"), byLength("position", "position"),
-        costFigure(task, rows, "params", "parameters", 1), costFigure(task, rows, "flops", "FLOPs per token", 1),
-            costFigure(task, rows, "speed", "measured tokens/s", -1),
+            byLength("length", "length"), byLength("position", "position"),
+            costFigure(task, file, rows, "params", "parameters", 1),
+            costFigure(task, file, rows, "flops", "FLOPs per token", 1),
+            costFigure(task, file, rows, "speed", "measured tokens/s", -1)),
         file.published.length > 0 && [h("h2", {}, "Published values"), table(`${task.stem}-published`,
             "What papers print for this task",
-            ["paper", "arxiv", "table", "row", "metric", "value", "spread", "n",
-                "protocol"].map((title, c) => ({title, number: title === "value", value: row => row[c] || null,
+            [[3, "row"], [5, "value"], [6, "spread"], [7, "n"], [4, "metric"], [8, "protocol"], [2, "table"],
+                [1, "arxiv"], [0, "paper"]].map(([c, title]) => ({title, number: title === "value",
+                value: row => row[c] || null,
                 cell: title === "arxiv" ? row => row[c] && link(`https://arxiv.org/abs/${row[c]}`, row[c])
-                    : undefined})).sort((a, b) => (b.title === "row") - (a.title === "row")), file.published,
-            {sort: null})],
+                    : undefined})), file.published, {sort: null, wide: true})],
         h("h2", {}, "Runs"), runs]];
 }
 
@@ -323,7 +330,7 @@ function oneRow(task, file, row, of) {
             `, ${row.solved} of ${plural(row.seeds, "seed")} solved, ` +
             `at rate ${row.lr} of ${plural(row.rates, "rate")}; ${count(row.params)} parameters, profile ` +
             `${row.profile}. `,
-            marks.map(mark => `${MARKS[mark]}. `), row.more.unlike &&
+            marks.map(mark => `${MARKS[mark][0].toUpperCase()}${MARKS[mark].slice(1)}. `), row.more.unlike &&
                 `The published number is of another setting: ${row.more.unlike}. `,
             link(rowLink(row), "Link to this row"), ", ", link(address("compare",
                 {a: stemOf(row.mixer), task: task.stem, arow: row.id}), "compare it"), "."),
@@ -377,6 +384,7 @@ async function drawMixer(q) {
     }
     const members = distinct(index.rows.filter(row => familyOf(row.mixer) === mixer.name).map(row =>
         row.mixer)).sort((a, b) => a.localeCompare(b, "en", {numeric: true}));
+    const column = title => ({...rowColumns()[title === "score" ? 1 : 0], title});
     return [mixer.title, [
         h("p", {class: "lead"}, mixer.summary, mixer.equation && (mixer.causal
             ? ". An output depends on no later input." : ". An output may depend on later inputs.")),
@@ -385,14 +393,14 @@ async function drawMixer(q) {
             ["option", "default", "meaning"].map((title, c) => ({title, value: o => o[c]})), mixer.options,
             {sort: null}),
         h("h2", {}, "Scores"),
-        h("form", {class: "filters", submit: event => event.preventDefault()},
+        h("form", {class: "filters", "aria-label": "Filters", submit: event => event.preventDefault()},
             picker("Setting", "of", [["", "the best of each task"],
             ...members.map(label => [stemOf(label), nameOf(label)])], q.get("of") || "")),
         table(`${mixer.name}-tasks`,
             "A row per task: of its settings there the one with the best validation, those with three or more seeds " +
             "first", [
             {title: "task", value: row => taskName(taskOf(row)), cell: row => link(taskLink(taskOf(row)),
-                taskName(taskOf(row)))}, ...rowColumns().map(c => (c.title === "mixer" ? {...c, title: "setting"} : c)),
+                taskName(taskOf(row)))}, ...["score", "setting"].map(column), ...rowColumns().slice(2),
             {title: "chance", value: row => taskOf(row).chance, text: row => score(taskOf(row).chance)},
             {title: "others", help: "mixers that have a row on the task", value: row =>
                 distinct(index.rows.filter(o => o.task === row.task).map(o => familyOf(o.mixer))).length - 1}],
@@ -470,11 +478,12 @@ async function paired(task, q, as, bs) {
     const rowChoice = (text, key, rows, row) => rows.length > 1 && picker(text, key,
         rows.map(r => [r.id, `${settingOf(r) || r.profile}, ${r.profile}, ${plural(r.seeds, "seed")}`]), row.id);
     const curves = [[a, "var(--c0)", ""], [b, "var(--c1)", "7 3"]].flatMap(([row, colour, dash]) =>
-        runsOf(row).map(r => ({name: `${nameOf(row.mixer)}, seed ${file.runs.seed[r.at]}`, colour, dash,
+        runsOf(row).map(r => ({name: `${nameOf(row.mixer)}, seed ${file.runs.seed[r.at]}`, group: nameOf(row.mixer),
+        colour, dash, records: [r.id],
         points: file.curves[r.at].val.map(p => [p[0], p[1]])})));
     return [h("h2", {id: "seeds"}, `${taskName(task)}, seed by seed`),
-        h("form", {class: "filters", submit: event => event.preventDefault()}, rowChoice("First", "arow", as, a),
-            rowChoice("Second", "brow", bs, b)),
+        h("form", {class: "filters", "aria-label": "Rows", submit: event => event.preventDefault()},
+            rowChoice("First", "arow", as, a), rowChoice("Second", "brow", bs, b)),
         h("p", {id: "verdict"}, pair
             ? `Over ${plural(pair[2], "pair")} the first is ${signed(sign * pair[3])} beside the second, with a 95 % ` +
                 `interval from ${signed(sign > 0 ? pair[4] : -pair[5])} to ${signed(sign > 0 ? pair[5] : -pair[4])} ` +
@@ -489,12 +498,17 @@ async function paired(task, q, as, bs) {
         list, {records: r => [r.a, r.b].filter(x => x).map(x => x.id)}),
         unlike.length > 0 && table("settings", "Settings in which they differ",
             [{title: "setting", value: key => key}, {title: nameOf(a.mixer), value: key => a.more.own[key] ?? "-"},
-            {title: nameOf(b.mixer), value: key => b.more.own[key] ?? "-"}], unlike),
+            {title: nameOf(b.mixer), value: key => b.more.own[key] ?? "-"}], unlike,
+            {records: () => [...runsOf(a), ...runsOf(b)].map(r => r.id)}),
         figure("Validation score against steps, a line per seed.", curves, {x: "steps", y: "score", logX: true, low: 0,
             high: 1, levels: [[task.chance, "chance"]]})];
 }
 
 // --- a run ----------------------------------------------------------------------------------------------------------
+
+// The reasons to end a run (harness/run/train.c) as words.
+const ENDS = {target: "validation reached the target", patience: "validation no longer improved",
+    budget: "the budget of steps was spent", steps: "no step was left"};
 
 async function drawRun(q) {
     const task = index.tasks.find(t => t.stem === q.get("task"));
@@ -520,8 +534,8 @@ async function drawRun(q) {
     if (file.solved_at) level.push([file.solved_at, "solved"]);
     return [`${nameOf(row.mixer)} on ${taskName(task)}, rate ${of("lr")}, seed ${of("seed")}`, [
         h("p", {class: "lead"}, of("status") === "ok"
-            ? `Test score ${score(testOf(file, i, task), 4)}; it ended by ${of("stop_reason")} after ${of("steps")} ` +
-                `of ${of("max_steps")} steps.` :
+            ? `Test score ${score(testOf(file, i, task), 4)}. It ended after ${of("steps")} of ${of("max_steps")} ` +
+                `steps: ${ENDS[of("stop_reason")] || of("stop_reason")}.` :
             [h("strong", {}, of("status")), `: ${of("status_detail")}. It counts as chance.`],
             file.curves[i].set_aside && " This attempt was set aside, and the run was done again.", " ",
                 link(rowLink(row), "Its row"), "."),
@@ -531,11 +545,12 @@ async function drawRun(q) {
         h("details", {}, h("summary", {}, "All other settings"), h("p", {class: "settings"},
             others.map(([key, v]) => h("code", {}, `${key}=${v}`)))),
         h("h2", {}, "Curves"),
-        figure("Validation score against steps.", [{name: "validation", colour: "var(--c1)", points: curve("val", 1)}],
+        figures(figure("Validation score against steps.",
+            [{name: "validation", colour: "var(--c1)", points: curve("val", 1), records: [id]}],
             {x: "steps", y: "score", low: 0, high: 1, levels: level}) || h("p", {}, "This run left no curve."),
         figure("Loss against steps.", [{name: "training", colour: "var(--c0)", points: curve("train", 2)},
             {name: "validation", colour: "var(--c1)", dash: "7 3", points: curve("val", 2)}].filter(s =>
-            s.points.length), {x: "steps", y: "loss", low: 0}),
+            s.points.length).map(s => ({...s, records: [id]})), {x: "steps", y: "loss", low: 0})),
         h("h2", {}, "Again"), h("pre", {},
             [checkout + (of("git_dirty") ? "  # with changes that were not committed" : ""),
             command || `# ${plainLine(row.more.no_command)}`,
@@ -564,7 +579,7 @@ async function drawPapers(q) {
             (p.missing ? "none" : `${p.done} of ${p.planned}`)},
         {title: "within", number: true, help: "cells whose number agrees with the paper's",
             value: p => (p.cells ? p.cells.filter(c => c.verdict === "within").length : null),
-            text: p => (p.cells
+            text: p => (p.cells && p.cells.some(c => c.printed)
                 ? `${p.cells.filter(c => c.verdict === "within").length} of ${p.cells.filter(c => c.printed).length}`
                 : "-")}], plans);
     if (!plans.length) return ["Papers",
@@ -670,8 +685,8 @@ async function drawHistory(q) {
             {title: "before", help: "median of the values before", number: true, value: c => c.before},
             {title: "after", help: "median of the values from there on", number: true, value: c => c.after},
             {title: "machine", value: c => c.gate.machine.slice(0, 8)}], changes, {sort: [1, -1]}),
-        drawn, series.length > FIGURES_SHOWN && h("p", {}, `${series.length - FIGURES_SHOWN} more series: choose a ` +
-            "gate or a figure."),
+        figures(drawn), series.length > FIGURES_SHOWN && h("p", {},
+            `${series.length - FIGURES_SHOWN} more series: choose a gate or a figure.`),
         table("gates", "Gates", [{title: "date", value: g => g.date}, {title: "name", value: g => g.name},
             {title: "commit", value: g => g.commit.slice(0, 12)}, {title: "machine", value: g =>
                 g.machine.slice(0, 8)}, {title: "verdict", value: g => g.verdict}], gates, {sort: [0, -1]}),
@@ -717,6 +732,7 @@ function start() {
         index.broken.length > 0 ? `${plural(index.broken.length, "record")} left out: see the first page. ` : "",
         index.confirm ? `Each row reports its ${index.confirm} largest seeds; the others chose the rate. ` : "",
             "Written by ", h("code", {}, "lrnn report --html"), ".");
+    document.querySelector(`nav a:not(.home)[href="${page}.html"]`)?.setAttribute("aria-current", "page");
     // A link to a row leads to it.
     const arrive = () => draw().then(() => document.querySelector("tr.chosen")?.scrollIntoView({block: "center"}));
     addEventListener("hashchange", arrive);

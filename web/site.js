@@ -201,14 +201,15 @@ function table(name, caption, columns, rows, {sort = [0, 1], records, mark, wide
 
 // --- figures --------------------------------------------------------------------------------------------------------
 
-const COLOURS = 8, DASHES = ["", "7 3", "2 3", "9 3 2 3", "1 4"];
+const COLOURS = 8, DASHES = ["", "7 3", "2 3", "9 3 2 3", "1 4", "14 4", "9 3 2 3 2 3", "4 6"];
 
-// A family has one colour on all pages; dashes tell its members apart within a figure.
+// A family has one colour and shape on all pages, and no two families share both; dashes tell lines of one colour apart
+// within a figure.
 function style(label, used) {
-    const family = index.mixers.findIndex(m => m.name === familyOf(label));
-    const before = used.filter(other => familyOf(other) === familyOf(label)).length;
-    used.push(label);
-    return {colour: `var(--c${(family + COLOURS) % COLOURS})`, dash: DASHES[before % DASHES.length]};
+    const family = index.mixers.findIndex(m => m.name === familyOf(label)) + COLOURS;
+    const colour = `var(--c${family % COLOURS})`, before = used.filter(other => other === colour).length;
+    used.push(colour);
+    return {colour, dash: DASHES[before % DASHES.length], shape: Math.floor(family / COLOURS) - 1 + SHAPES.length};
 }
 
 function ticksOf(low, high, log) {
@@ -228,19 +229,32 @@ function ticksOf(low, high, log) {
     return ticks;
 }
 
-// A figure of series {name, colour, dash, points: [[x, y, low, high, text]], line, band, dots}; levels: [[y, name]].
+// The shapes of points, each around (x, y).
+const SHAPES = [(x, y) => `M${x - 4} ${y}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0`, (x, y) => `M${x - 4} ${y - 4}h8v8h-8z`,
+    (x, y) => `M${x} ${y - 5}l5 9h-10z`, (x, y) => `M${x} ${y - 5}l5 5l-5 5l-5 -5z`];
+const marker = (s, x, y, ...children) => svg("path", {class: "dot", d: SHAPES[(s.shape || 0) % SHAPES.length](x, y)},
+    children);
+
+// How many figures stand side by side, and the distance between them (site.css).
+const figuresAbreast = width => Math.max(1, Math.min(3, Math.floor(width / 500))), FIGURE_GAP = 32;
+const figures = (...list) => h("div", {class: "figures"}, list);
+
+// A figure of series {name, group, colour, dash, shape, points: [[x, y, low, high, text, records]], records, line,
+// band, dots}; levels: [[y, name]]. Series of one group share an entry of the legend.
 function figure(caption, series, {x, y, logX = false, low, high, levels = []}) {
     const points = series.flatMap(s => s.points).filter(p => p[0] !== null && p[1] !== null && (!logX || p[0] > 0));
     if (!points.length) return null;
-    const width = Math.max(280, Math.min(720, document.getElementById("main").clientWidth)), height = 300;
-    const left = 46, right = width - 10, top = 12, bottom = height - 38;
+    const room = document.getElementById("main").clientWidth, abreast = figuresAbreast(room);
+    const width = Math.max(280, Math.min(720, Math.floor((room - (abreast - 1) * FIGURE_GAP) / abreast)));
+    const height = 300, left = 46, right = width - 10, top = 26, bottom = height - 38;
     const xs = points.map(p => p[0]), ys = points.flatMap(p => [p[1], p[2] ?? p[1],
         p[3] ?? p[1]]).concat(levels.map(l => l[0]));
     let [x0, x1, y0, y1] = [Math.min(...xs), Math.max(...xs), low ?? Math.min(...ys), high ?? Math.max(...ys)];
     if (x0 === x1) [x0, x1] = logX ? [x0 / 2, x1 * 2] : [x0 - 1, x1 + 1];
     if (y0 === y1) [y0, y1] = [y0 - 0.5, y1 + 0.5];
+    if (high === undefined) y1 += (y1 - y0) * 0.05;
     const along = logX ? Math.log : v => v;
-    const px = v => left + (along(v) - along(x0)) / (along(x1) - along(x0)) * (right - left);
+    const px = v => left + (along(v) - along(x0)) / (along(x1) - along(x0)) * (right - left - 16) + 8;
     const py = v => bottom - (Math.min(Math.max(v, y0), y1) - y0) / (y1 - y0) * (bottom - top);
     const path = list => list.map((p, i) => `${i ? "L" : "M"}${px(p[0]).toFixed(1)} ${py(p[1]).toFixed(1)}`).join("");
     const hidden = new Set(), parts = series.map(s => {
@@ -252,7 +266,7 @@ function figure(caption, series, {x, y, logX = false, low, high, levels = []}) {
             !s.band && band.map(p => svg("path", {class: "whisker", d: `M${px(p[0])} ${py(p[2])}V${py(p[3])}`})),
             s.line !== false && own.length > 1 && svg("path", {class: "line", d: path(own),
                 "stroke-dasharray": s.dash || undefined}),
-            (s.dots || own.length === 1) && own.map(p => svg("circle", {cx: px(p[0]), cy: py(p[1]), r: 4},
+            (s.dots || own.length === 1) && own.map(p => marker(s, px(p[0]), py(p[1]),
                 svg("title", {}, p[4] || `${s.name}: ${x} ${count(p[0])}, ${y} ${score(p[1])}`))),
             !s.dots && own.map(p => svg("circle", {class: "touch", cx: px(p[0]), cy: py(p[1]), r: 6},
                 svg("title", {}, `${s.name}: ${x} ${count(p[0])}, ${y} ${score(p[1])}`))));
@@ -265,25 +279,27 @@ function figure(caption, series, {x, y, logX = false, low, high, levels = []}) {
                 : count(v))]),
         xTicks.map(v => [svg("path", {class: "grid", d: `M${px(v)} ${bottom}v5`}),
             svg("text", {x: px(v), y: bottom + 18, "text-anchor": "middle"}, count(v))]),
-        svg("text", {x: right, y: height - 4, "text-anchor": "end"}, x), svg("text", {x: 4, y: height - 4}, y),
+        svg("text", {x: right, y: height - 4, "text-anchor": "end"}, x), svg("text", {x: 4, y: 12}, y),
         levels.map(([v, name]) => [svg("path", {class: "level", d: `M${left} ${py(v)}H${right}`}),
             svg("text", {x: right, y: py(v) - 4, "text-anchor": "end", class: "level"}, name)]), parts);
-    const legend = series.length > 1 && h("ul", {class: "legend"},
-        series.map((s, i) => h("li", {}, h("button", {type: "button", "aria-pressed": "true",
-        click: event => {
-            hidden.has(i) ? hidden.delete(i) : hidden.add(i);
-            parts[i].classList.toggle("off", hidden.has(i));
-            event.currentTarget.setAttribute("aria-pressed", !hidden.has(i));
-        }}, svg("svg", {width: 26, height: 10, "aria-hidden": "true", style: `color:${s.colour}`},
-        s.line === false ? svg("circle", {cx: 13, cy: 5, r: 4}) : svg("path",
-            {class: "line", d: "M0 5H26", "stroke-dasharray": s.dash || undefined})), s.name))));
-    const rows = series.flatMap(s => s.points.map(p => ({name: s.name, p})));
+    const groupOf = s => s.group || s.name, groups = distinct(series.map(groupOf));
+    const legend = groups.length > 1 && h("ul", {class: "legend"},
+        groups.map(group => [group, series.find(s => groupOf(s) === group)]).map(([group, s]) => h("li", {},
+        h("button", {type: "button", "aria-pressed": "true", click: event => {
+            hidden.has(group) ? hidden.delete(group) : hidden.add(group);
+            parts.forEach((part, i) => groupOf(series[i]) === group && part.classList.toggle("off", hidden.has(group)));
+            event.currentTarget.setAttribute("aria-pressed", !hidden.has(group));
+        }}, svg("svg", {width: 26, height: 12, "aria-hidden": "true", style: `color:${s.colour}`},
+        s.line !== false && svg("path", {class: "line", d: "M0 6H26", "stroke-dasharray": s.dash || undefined}),
+        (s.dots || s.line === false) && marker(s, 13, 6)), group))));
+    const rows = series.flatMap(s => s.points.map(p => ({name: s.name, p, records: p[5] || s.records || []})));
     const details = h("details", {}, h("summary", {}, "Numbers of this figure"));
     details.addEventListener("toggle", () => {
         if (details.children.length === 1) details.append(table("figure", caption,
             [{title: "series", value: r => r.name},
             {title: x, value: r => r.p[0]}, {title: y, value: r => r.p[1]}, {title: "low", value: r => r.p[2] ?? null},
-            {title: "high", value: r => r.p[3] ?? null}], rows));
+            {title: "high", value: r => r.p[3] ?? null}], rows, {records: rows.some(r => r.records.length)
+                ? r => r.records : undefined}));
     });
     return h("figure", {}, h("figcaption", {}, caption), drawing, legend, details);
 }

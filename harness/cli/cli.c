@@ -149,7 +149,7 @@ static void print_option(const struct cli *cli, const struct option *o, FILE *f)
     struct option line[2] = {*o, {.name = NULL}};
     char before_name[16], value[OPTION_TEXT + 32];
     if (!is_extra(cli, o) && cli->profile_sets && cli->profile_sets(o->name)) {
-        snprintf(value, sizeof value, "the profile's, else %s", o->value);
+        snprintf(value, sizeof value, "from the profile, else %s", o->value);
         line->value = value;
     }
     dashes(cli, o, before_name, sizeof before_name);
@@ -179,7 +179,7 @@ static char *end_of_name(char *name) {
     return end > name && end[-1] == ',' ? end + 1 + strcspn(end + 1, " ") : end;
 }
 
-/* Prints "  --dim            model width D (1..65536); default 128" as a paragraph under the flag's name. */
+/* Prints "  --dim            model width D (1..65536); default: 128" as a paragraph under the flag's name. */
 static void man_option(const struct cli *cli, const struct option *o) {
     char *line = NULL;
     size_t size;

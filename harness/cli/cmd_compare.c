@@ -19,7 +19,7 @@ static const struct option options[] = {
      "compare two rows of a table of --out, each at its learning rate: --rows 'bdlru:m=3' deltaproduct", 0},
     {"task", OPT_TEXT_FIELD, offsetof(struct flags, task), "", 0, 0, NULL, "for --rows: only these tasks", 0},
     {"profile", OPT_TEXT_FIELD, offsetof(struct flags, profile), "", 0, 0, NULL,
-     "for --rows: only runs of this profile; custom = runs without a profile; none = all", 0},
+     "for --rows: only runs of this profile; custom = runs without a profile; default: all runs", 0},
     {"where", OPT_TEXT_FIELD, offsetof(struct flags, where), "", 0, 0, NULL,
      "for --rows: only runs with these options: 'dim=64 norm=layer'", 0},
     {"out", OPT_TEXT_FIELD, offsetof(struct flags, out), "results", 0, 0, NULL, "for --rows: folder of run records",

@@ -33,7 +33,7 @@ struct gate_flags {
 #define AT(field) offsetof(struct gate_flags, field)
 static const struct option options[] = {
     {"baseline", OPT_TEXT_FIELD, AT(baseline), "", 0, 0, NULL,
-     "file to compare with, written by --write; for a plan x.plan the default is x.baseline", OPT_FILLED},
+     "file to compare with, written by --write; default for a plan x.plan: x.baseline", OPT_FILLED},
     {"update", OPT_BOOL, AT(update), "no", 0, 0, NULL, "write a plan's baseline again, and say what changes", 0},
     {"accuracy", OPT_BOOL, AT(accuracy), "no", 0, 0, NULL, "check golden traces and results of seeds", 0},
     {"throughput", OPT_BOOL, AT(throughput), "no", 0, 0, NULL, "compare speeds with the program of --against", 0},
@@ -66,8 +66,9 @@ static const struct option options[] = {
      "runs of a plan that train at once; auto = one per core", OPT_AUTO},
     {"junit", OPT_TEXT_FIELD, AT(junit), "", 0, 0, NULL, "write the verdicts as JUnit XML into this file", OPT_FILLED},
     {"serve", OPT_TEXT_FIELD, AT(serve), "", 0, 0, NULL,
-     "bench to serve, or a run's config file by a path: a gate starts its processes so", 0},
-    {"delay", OPT_REAL, AT(delay), "0", 0, 10, NULL, "with --serve: each call takes this share of its time longer", 0},
+     "bench to serve, or path of a run's config file; `lrnn gate` starts its own processes with this flag", 0},
+    {"delay", OPT_REAL, AT(delay), "0", 0, 10, NULL,
+     "with --serve: share of its time by which each call is made longer", 0},
     {0}};
 
 static struct compare_request request_of(const struct gate_flags *f, const char *against, const char *own) {

@@ -51,8 +51,7 @@ static const struct option op_flags[] = {
      OPT_FILLED},
     {"against", OPT_TEXT_FIELD, AT(against), "", 0, 0, NULL,
      "earlier perf.csv, or its folder: also show how each time has changed since", OPT_FILLED},
-    {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "also add the numbers to perf.csv in this folder; none = print only",
-     OPT_FILLED},
+    {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "also add the numbers to perf.csv in this folder", OPT_FILLED},
     {"plot", OPT_TEXT_FIELD, AT(plot), "", 0, 0, NULL, "draw a roofline plot into this folder", OPT_FILLED},
     SHEET_FLAGS,
     {0},
@@ -202,8 +201,7 @@ static const struct option data_flags[] = {
     {"files", OPT_TEXT_FIELD, AT(files), "", 0, 0, NULL,
      "read a data set's released files in this folder, like `lrnn data import`, instead of making examples",
      OPT_FILLED},
-    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL,
-     "also add the numbers to perf.csv in this folder; none = print only", OPT_FILLED},
+    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "also add the numbers to perf.csv in this folder", OPT_FILLED},
     {0},
 };
 #undef AT
@@ -225,8 +223,7 @@ static const struct option layers_flags[] = {
     {"batch", OPT_INT, AT(batch), "32", 1, 1 << 24, NULL, "sequences", 0},
     {"threads", OPT_INT, AT(threads), "1", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
     {"seconds", OPT_TIME, AT(seconds), "1s", 0, 3600, NULL, "time for each number, after its warm-up", 0},
-    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL,
-     "also add the numbers to perf.csv in this folder; none = print only", OPT_FILLED},
+    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "also add the numbers to perf.csv in this folder", OPT_FILLED},
     {0},
 };
 #undef AT
@@ -246,8 +243,7 @@ static enum status run_layers(int argc, char **argv, struct error *e) {
 static const struct option device_flags[] = {
     {"device", OPT_TEXT_FIELD, AT(device), "cuda", 0, 0, NULL, "cuda or cuda:N", 0},
     {"seconds", OPT_TIME, AT(seconds), "0.2s", 0, 3600, NULL, "time for each number", 0},
-    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL,
-     "also write the rows into a new file in this folder; none = print only", OPT_FILLED},
+    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "also write the rows into a new file in this folder", OPT_FILLED},
     {"only", OPT_TEXT_FIELD, AT(only), "", 0, 0, NULL, "measure only this op's kernels, and no step", 0},
     {"shape", OPT_TEXT_FIELD, AT(shape), "", 0, 0, NULL,
      "measure kernels only at shapes with these words: 'length=16 m=5'", 0},

@@ -34,7 +34,7 @@ struct report_flags {
         {"task",   OPT_TEXT_FIELD,                                                                                     \
          AT(task), "",                                                                                                 \
          0,        0,                                                                                                  \
-         NULL,     "show only these tasks, named as in tables: 's3 s5'; none = all",                                   \
+         NULL,     "show only these tasks, named as in tables: 's3 s5'; default: all",                                 \
          0},                                                                                                           \
         {"profile",                                                                                                    \
          OPT_TEXT_FIELD,                                                                                               \
@@ -43,41 +43,46 @@ struct report_flags {
          0,                                                                                                            \
          0,                                                                                                            \
          NULL,                                                                                                         \
-         "show only runs of this profile; custom = runs without a profile; none = all",                                \
+         "show only runs of this profile; custom = runs without a profile; default: all",                              \
          0},                                                                                                           \
     {                                                                                                                  \
         "where", OPT_TEXT_FIELD, AT(where), "", 0, 0, NULL,                                                            \
-            "show only runs with these options: 'dim=64 model.m=2 lr=0.001'; none = all", 0                            \
+            "show only runs with these options: 'dim=64 model.m=2 lr=0.001'; default: all", 0                          \
     }
 
 static const struct option report_options[] = {
     COMMON,
     {"format", OPT_CHOICE, AT(format), "term", 0, 0, SHEET_FORMAT_NAMES, "format of the report", 0},
-    {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES,
-     "how a row's number is computed from its runs", 0},
+    {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES, PROTOCOL_HELP, 0},
     {"confirm-seeds", OPT_INT, AT(confirm), "0", 0, 1e6, NULL,
-     "report only the last N seeds, and choose the learning rate by the others; 0 = use all for both", 0},
+     "report only the last N seeds, and choose the learning rate by the other seeds; 0 = use all seeds for both", 0},
     {"paper", OPT_TEXT_FIELD, AT(paper), "", 0, 0, NULL,
-     "print this plan's table (`lrnn list papers`): the paper's numbers, ours, and a verdict on each", OPT_FILLED},
+     "print the table of this plan (`lrnn list papers` names the plans): the paper's numbers, ours, and a verdict on "
+     "each",
+     OPT_FILLED},
     {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL,
-     "headings of the columns to show: 'model,acc,published'; +run adds the runs' ids to the usual columns", 0},
+     "columns to show, by their headings: 'model,acc,published'; '+run' adds the runs' ids to the usual columns; "
+     "default: the usual columns",
+     0},
     {"sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL,
-     "sort rows by this column, largest value first; -acc: smallest value of acc first", 0},
-    {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "report to print; they are listed below", 0},
+     "sort rows by this column: 'acc' = largest value first, '-acc' = smallest value first; default: the report's own "
+     "order",
+     0},
+    {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "report to print; all reports are listed below", 0},
     {"html", OPT_TEXT_FIELD, AT(html), "", 0, 0, NULL,
      "write pages for a browser into this folder: an overview, tasks, mixers, runs, papers, gates", OPT_FILLED},
     {"history", OPT_TEXT_FIELD, AT(history), "auto", 0, 0, NULL,
-     "file in which `lrnn gate` keeps its results, for --html; auto = gate.jsonl in the folder of the records",
-     OPT_FILLED},
+     "for --html: file with the results of `lrnn gate`; auto = gate.jsonl in the folder of the records", OPT_FILLED},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL,
      "also write runs.csv, curves.csv, evals.csv and summary.csv of all records into this folder", OPT_FILLED},
     {0}};
 static const struct option plot_options[] = {
     COMMON,
-    {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "folder of the figures; none = the folder of the records",
+    {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "folder of the figures; default: the folder of the records",
      OPT_FILLED},
     {"paper", OPT_TEXT_FIELD, AT(paper), "", 0, 0, NULL,
-     "draw only the runs of this plan (`lrnn list papers`); the plan then sets --profile and --task", OPT_FILLED},
+     "draw only the runs of this plan (`lrnn list papers` names the plans); the plan then sets --profile and --task",
+     OPT_FILLED},
     {"x", OPT_CHOICE, AT(view.x), "auto", 0, 0, PLOT_X_NAMES,
      "horizontal axis. accuracy: steps (auto), tokens, time or epochs; cost: params (auto), state or flops", 0},
     {"y", OPT_CHOICE, AT(view.y), "acc", 0, 0, PLOT_Y_NAMES,

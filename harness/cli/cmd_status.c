@@ -54,7 +54,7 @@ static enum status write_page(const char *path, char *lines, double every, bool 
     if (!last) fprintf(page.f, "<meta http-equiv=\"refresh\" content=\"%.0f\">\n", fmax(1, ceil(every)));
     fputs("<title>lrnn top</title>\n<style>\n:root { color-scheme: light dark; }\n"
           "body { margin: 1rem; font: 15px/1.4 system-ui, sans-serif; }\n"
-          "pre { font: 14px/1.4 ui-monospace, monospace; overflow-x: auto; }\n</style>\n</head>\n<body>\n<main>\n"
+          "pre { font: 14px/1.4 ui-monospace, monospace; white-space: pre-wrap; }\n</style>\n</head>\n<body>\n<main>\n"
           "<h1>Runs in progress</h1>\n<pre tabindex=\"0\" aria-label=\"sweeps and runs\">\n",
           page.f);
     for (char *line = lines, *end; *line; line = end + 1) {

@@ -16,24 +16,27 @@
 #define AT(field) offsetof(struct sweep_options, field)
 static const struct option sweep_flags[] = {
     {"confirm-seeds", OPT_INT, AT(confirm), "0", 0, 100000, NULL,
-     "more seeds at the learning rate that validation chose; the table shows only these; 0 = none", 0},
-    {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES,
-     "how a row's number is computed from its runs", 0},
+     "number of further seeds to train at the learning rate that validation chose; the table shows only these seeds; "
+     "0 = none",
+     0},
+    {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES, PROTOCOL_HELP, 0},
     {"jobs", OPT_INT, AT(jobs), "auto", 1, RUNNER_MOST_JOBS, NULL,
-     "processes that train at once; auto = one per core, or one if --device is cuda (see --population)", OPT_AUTO},
+     "processes that train at once; auto = one per core; on a GPU one, which trains several runs side by side",
+     OPT_AUTO},
     {"population", OPT_INT, AT(population), "auto", 1, POPULATION_MOST, NULL,
      "runs that one process trains side by side; auto = on a GPU as many as fit, at most 16; on the CPU 1", OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 1e-3, 1e9, NULL,
-     "training time of all runs together; each run stops after the steps that fit into its equal share; auto = no "
+     "training time of all runs together; each run gets an equal part, and does the steps that fit into it; auto = no "
      "limit",
      OPT_AUTO},
     {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL,
      "time after which a run is killed and recorded as failed; 0 = never", 0},
     {"slurm", OPT_INT, AT(slurm), "auto", 1, SLURM_MOST_TASKS, NULL,
-     "tasks of a Slurm array that share the runs; auto = train here", OPT_AUTO},
+     "number of tasks of a Slurm array, among which the runs are divided; auto = train here without Slurm", OPT_AUTO},
     {"sbatch", OPT_TEXT_FIELD, AT(sbatch), "", 0, 0, NULL,
-     "further flags of sbatch for --slurm: --sbatch='--time=4:00:00 --mem=8G'", 0},
-    {"gres", OPT_TEXT_FIELD, AT(gres), "", 0, 0, NULL, "devices of each task of --slurm: gpu:1, gpu:a100:2", 0},
+     "for --slurm: more flags for sbatch, as in --sbatch='--time=4:00:00 --mem=8G'", 0},
+    {"gres", OPT_TEXT_FIELD, AT(gres), "", 0, 0, NULL,
+     "for --slurm: devices of each task of the array, such as gpu:1 or gpu:a100:2", 0},
     {"retry-failed", OPT_BOOL, AT(retry_failed), "no", 0, 0, NULL, "repeat runs that were killed or failed", 0},
     {"strict", OPT_BOOL, AT(strict), "no", 0, 0, NULL,
      "exit with 1 if NaN or infinity ended a run; the other runs and the table are still done", 0},
@@ -45,24 +48,27 @@ static const struct option sweep_flags[] = {
     {0}};
 
 static const struct option extra[] = {
-    {"models", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
-     "models with options; flags after @ are for that model only: 'bdlru:m=1..5 lstm@dim=64,lr=0.01'", 0},
-    {"profile", OPT_CHOICE, 0, "the plan's, else quick", 0, 0,
-     "smoke quick paper; MAD's tasks also have mad and hlru-paper", "take sizes, grid and budget from this profile", 0},
-    {"lr", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
+    {"models", OPT_TEXT_FIELD, 0, "from the plan, else from the profile", 0, 0, NULL,
+     "models with options: 'bdlru:m=1..5 lstm@dim=64,lr=0.01'; flags after @ are for that model only", 0},
+    {"profile", OPT_CHOICE, 0, "from the plan, else quick", 0, 0,
+     "smoke quick paper; MAD's tasks also have mad and hlru-paper",
+     "take sizes, learning rates and training length from this profile", 0},
+    {"lr", OPT_TEXT_FIELD, 0, "from the plan, else from the profile", 0, 0, NULL,
      "learning rates of the grid, comma-separated", 0},
-    {"seeds", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
+    {"seeds", OPT_TEXT_FIELD, 0, "from the plan, else from the profile", 0, 0, NULL,
      "seeds of every model: 5 = seeds 1 to 5; 3,7 or 4..9 = exactly these seeds", 0},
-    {"grid", OPT_TEXT_FIELD, 0, "none", 0, 0, NULL,
-     "options of tasks and models with the values to combine: 'task.length=8,16 model.gate=softmax,none'. A flag with "
-     "several values needs no --grid: --decay 0,0.1",
+    {"grid", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
+     "train with each combination of these options of tasks and models: 'task.length=8,16 model.gate=softmax,none'. "
+     "Flags take several values without --grid: --decay 0,0.1",
      0},
-    {"variants", OPT_BOOL, 0, "the plan's, else the profile's", 0, 0, NULL,
-     "also train the task's published variants, which change one setting each; report the mean over all", 0},
+    {"variants", OPT_BOOL, 0, "from the plan, else from the profile", 0, 0, NULL,
+     "also train on the task's published variants, each of which changes one setting; the table shows "
+     "each of them, and their mean",
+     0},
     {"shard", OPT_TEXT_FIELD, 0, "1/1", 0, 0, NULL,
-     "train part i/n of the runs: the i-th and every n-th after it; no table", 0},
+     "train only part i/n of the runs, which are run i and every n-th run after it; print no table", 0},
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
-     "config file of key=value lines, or a run's record (.json); flags on the command line win over it", OPT_FILLED},
+     "config file of key=value lines, or a run's record (.json); flags on the command line overrule it", OPT_FILLED},
     {0}};
 
 struct command_line {
@@ -83,14 +89,12 @@ static enum status on_flag(void *context, const char *name, const char *value, b
 /* Prints the rule of study.h for the length of a run. */
 static void print_length(FILE *f) {
     fputs(
-        "\nlength of a run: five sources can set it, the strongest first:\n"
+        "\nlength of a run: five sources can set it. The strongest stands first:\n"
         "  command line > config file (-c) > plan > profile > default\n"
-        "  steps or epochs give the whole schedule. stop-after (steps), budget (time of a run) and limit (time of all "
-        "runs)\n"
-        "  end a run before the schedule's end.\n"
+        "  steps or epochs set the length of the schedule. A run ends earlier by stop-after (steps), budget (time of\n"
+        "  the run) or limit (time of all runs).\n"
         "  If two sources set steps or epochs, the stronger source wins. If one source sets both, steps win.\n"
-        "  A source that sets steps, epochs, stop-after, budget or limit cancels stop-after and budget of weaker "
-        "ones.\n",
+        "  If a source sets any of these five, stop-after and budget from weaker sources have no effect.\n",
         f);
 }
 

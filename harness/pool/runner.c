@@ -1,13 +1,17 @@
-/* runner.c - the plan's runs in parallel processes, with a live line; see runner.h.
+/* runner.c - does the plan's runs in parallel processes and shows their progress; see runner.h.
  *
  * The main loop is run_waiting: it starts jobs, reads their reports, and shows a line. A job is a place for one run in
- * progress, which a child process trains. A child process is called a population: it trains one or several runs, each
- * in a thread of its own; these runs are its members. The parent stays single-threaded (it starts no OpenMP region), so
- * forking it is safe. If a child process dies, only its unfinished runs are lost. If it had several members, these runs
- * are repeated, each in its own process, so that only the run that caused the death is recorded as failed. A run that
- * failed gets a record too. Another child process writes it, because the record states facts about the test examples,
- * and making these takes time. A sweep is one call of `lrnn bench`. A claim is a lock file: it tells other sweeps in
- * the same folder that this sweep does the run. */
+ * progress. The run is trained by a child process, which is called a population: it trains one or several runs, each in
+ * a thread of its own; these runs are its members. The parent stays single-threaded (it starts no OpenMP region), so
+ * forking it is safe.
+ *
+ * If a child process dies, only its unfinished runs are lost. If it had several members, each lost run is repeated
+ * alone in a new process, so that only the run that caused the death is recorded as failed. A run that failed gets a
+ * record too. Another child process writes this record, because it contains facts about the test examples, and making
+ * the test examples takes time.
+ *
+ * A sweep is one call of `lrnn bench`. A claim is a lock file: it tells other sweeps in the same folder that this sweep
+ * does the run. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -33,58 +37,59 @@
 #include "harness/store/shell.h"
 
 #define PLAIN_EVERY    30.0 /* seconds between progress lines when stderr is not a terminal */
-#define LOOK_EVERY     2.0  /* seconds between checks whether other sweeps have finished their runs */
+#define LOOK_EVERY     2.0  /* seconds between checks of the runs that other sweeps do */
 #define MOST_PROCESSES (2 * RUNNER_MOST_JOBS)
 
 struct job {
     struct setup *setup;   /* the run; NULL: the place is free */
-    int index;             /* the run's index in `waiting` */
+    int index;             /* the run's index in r->waiting */
     struct population *by; /* the process that does the run */
     int member;            /* the member of `by` that does the run */
     int threads;
     bool timed_out;
     bool writing;           /* the run has failed, and `by` writes its record */
     struct failure failure; /* the content of that record */
-    double began, beat;     /* when the run began; when its claim was last touched */
+    double began, beat;     /* when the run began; when its claim was last renewed */
     struct claim claim;
     char started[32];
     struct live live;
-    struct member_report last; /* its `progress` stays valid after the run's last report */
-    double work_before;        /* planned FLOPs that were done before this sweep */
+    struct member_report last; /* the newest report; `progress` is that of the newest REPORT_PROGRESS */
+    double work_before;        /* planned FLOPs of the steps that earlier sweeps did */
 };
 
 struct runner {
     const struct runner_options *options;
     const struct plan *plan;
     struct job jobs[RUNNER_MOST_JOBS];
-    /* Index i < RUNNER_MOST_JOBS: the process that trains, one per device or one per job. Index RUNNER_MOST_JOBS + j:
-     * the process that writes the record of job j's failed run. */
+    /* populations[i] with i < RUNNER_MOST_JOBS is a process that trains; there is one per device or one per job.
+     * populations[RUNNER_MOST_JOBS + j] is the process that writes the record if the run of job j has failed. */
     struct population populations[MOST_PROCESSES];
     int members; /* members per population; 1: each run has its own process */
-    int devices; /* number of devices with a population each; 1: all runs use the device that their setups name */
+    int devices; /* number of devices, each with a population; 1: all runs use the device that their setups name */
     int n_jobs;
-    struct setup **waiting;              /* `total` runs in the order to be done; NULL: the run has begun or is done */
-    struct setup **alone;                /* at the same index, runs that a population lost; they are repeated last */
-    int returned;                        /* number of runs in `alone` */
-    int stopped;                         /* number of runs whose own process was told to stop by a signal */
+    struct setup **waiting;              /* `total` runs in the order to be done; NULL: this run has begun or is done */
+    struct setup **alone;                /* alone[i]: run i of `waiting` if a population lost it, else NULL */
+    int returned;                        /* number of lost runs in `alone`; they are repeated at the end */
+    int stopped;                         /* number of runs that ended because a user sent a signal to their process */
     int done, total, next;               /* next: index of the run to try next */
     int elsewhere;                       /* number of runs that could not begin because other sweeps are doing them */
-    double looked;                       /* when a run was last tried */
-    bool told_of_others, told_of_memory; /* these messages have been printed; they are printed only once */
+    double looked;                       /* when try_to_start was last called */
+    bool told_of_others, told_of_memory; /* true: this message has been printed and is not repeated */
     bool several_tasks;                  /* the plan has several tasks, so lines name the task */
     bool write_failed, stopping, terminal;
-    const struct setup *longest; /* a run that is done first, on all cores, while no other run starts; NULL: none */
+    const struct setup *longest; /* a run that is done first, on all cores, before other runs start; NULL: none */
     double last_line;            /* when the progress line was last shown */
     struct time_left left;
-    double best; /* the best validation metric of all runs so far; NAN: none */
-    /* Planned FLOPs: of all runs; of the runs that have ended; the part that earlier sweeps had done. */
-    double work_total, work_done, work_before;
+    double best;        /* the best validation metric of all runs so far; NAN: none */
+    double work_total;  /* planned FLOPs of all runs */
+    double work_done;   /* planned FLOPs of the runs that have ended */
+    double work_before; /* the part of work_done that earlier sweeps did */
     struct error first_error;
 };
 
 /* --- display ------------------------------------------------------------------------------------------------------ */
 
-/* Shows the progress: on a terminal it rewrites one line, elsewhere it prints a line from time to time. */
+/* Shows the progress. On a terminal it rewrites one line; elsewhere it prints a line every PLAIN_EVERY seconds. */
 static void show_line(struct runner *r) {
     double now = time_now_s(), done = r->work_done, before = r->work_before;
     const struct job *shown = NULL; /* each job is shown for 2 seconds in turn */
@@ -120,6 +125,7 @@ static void show_line(struct runner *r) {
     fflush(stderr);
 }
 
+/* Prints a message, unless the sweep is quiet. */
 static void say(const struct runner *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void say(const struct runner *r, const char *format, ...) {
     if (r->options->quiet) return;
@@ -133,13 +139,13 @@ static void say(const struct runner *r, const char *format, ...) {
 
 /* --- starting ----------------------------------------------------------------------------------------------------- */
 
-/* Returns the population of a job. Starts a new one if there is none, or if the old one takes no further runs. NULL: no
- * process can be started. */
+/* Returns the population of a job. Starts a new one if there is none, or if the old one takes no more runs. Returns
+ * NULL if no process can be started. */
 static struct population *population_of(struct runner *r, const struct job *j, const struct setup *setup) {
     char numbered[16];
     int number = (int)(j - r->jobs) / r->members;
     struct population *p = &r->populations[number];
-    if (p->pid && p->told_to_stop) population_end(p); /* it is idle: may_start has checked that */
+    if (p->pid && p->told_to_stop) population_end(p); /* it has no runs: may_start has checked this */
     if (p->pid) return p;
     snprintf(numbered, sizeof numbered, "cuda:%d", number);
     const char *device = r->devices > 1 ? numbered : setup->spec.config.device;
@@ -147,8 +153,8 @@ static struct population *population_of(struct runner *r, const struct job *j, c
     return status == ST_OK ? p : NULL;
 }
 
-/* Gives the run to the job's process. The run r->longest gets all cores; the number of threads does not change results.
- * False: the process cannot be started. */
+/* Gives run number `index` to the job's process. The run r->longest gets all cores; the number of threads does not
+ * change results. Returns false if the process cannot be started. */
 static bool start_job(struct runner *r, struct job *j, int index, const struct claim *claim) {
     struct setup *setup = r->waiting[index];
     int member = (int)(j - r->jobs) % r->members, cores = omp_get_num_procs();
@@ -156,7 +162,7 @@ static bool start_job(struct runner *r, struct job *j, int index, const struct c
     if (cores < threads) cores = threads;
     if (setup == r->longest) threads = all < cores ? all : cores;
     struct population *p = population_of(r, j, setup);
-    if (p && !population_give(p, member, setup, NULL, threads)) { /* the process died while idle */
+    if (p && !population_give(p, member, setup, NULL, threads)) { /* the process died while it had no run */
         population_end(p);
         p = population_of(r, j, setup);
         if (p && !population_give(p, member, setup, NULL, threads)) {
@@ -183,8 +189,8 @@ static bool start_job(struct runner *r, struct job *j, int index, const struct c
     return true;
 }
 
-/* Whether another run may start. False if r->longest is using all cores, if a population that was told to stop has not
- * ended yet, or if the sweep is ending. */
+/* Returns whether another run may start. It may not if r->longest is using all cores, if a population that was told to
+ * stop has not ended yet, or if the sweep is ending. */
 static bool may_start(const struct runner *r) {
     for (int i = 0; i < r->n_jobs; i++) {
         const struct job *j = &r->jobs[i];
@@ -195,7 +201,7 @@ static bool may_start(const struct runner *r) {
     return !r->stopping && !r->write_failed;
 }
 
-/* Whether another sweep has recorded run number i meanwhile. Then the run counts as done. */
+/* Returns whether another sweep has recorded run number i in the meantime. If so, counts the run as done. */
 static bool is_done_elsewhere(struct runner *r, int i) {
     struct setup *s = r->waiting[i];
     if (record_check(s->spec.config.out, s->id.run_id) != RECORD_DONE) return false;
@@ -205,7 +211,7 @@ static bool is_done_elsewhere(struct runner *r, int i) {
     return true;
 }
 
-/* Begins run number i of `waiting`, unless another process is doing it or has done it. */
+/* Begins run number i of `waiting`, unless another sweep is doing it or has done it. */
 static void try_to_start(struct runner *r, struct job *j, int i) {
     struct setup *s = r->waiting[i];
     struct claim claim;
@@ -217,7 +223,7 @@ static void try_to_start(struct runner *r, struct job *j, int i) {
         r->write_failed = true;
     } else if (state == CLAIM_OTHERS) {
         r->elsewhere++;
-    } else if (is_done_elsewhere(r, i)) { /* done between the check and the claim */
+    } else if (is_done_elsewhere(r, i)) { /* it was done between the check and the claim */
         claim_done(&claim, s->spec.config.out, s->id.run_id);
     } else if (!start_job(r, j, i, &claim)) {
         claim_release(&claim);
@@ -241,8 +247,8 @@ static void start_jobs(struct runner *r) {
 
 /* --- the end of a run --------------------------------------------------------------------------------------------- */
 
-/* Sets j->failure, which says how the run ended; the record of the failed run is made from it. `died`: its process has
- * died, with this wait status. */
+/* Sets j->failure, which says how the run failed; the record is made from it. `died`: the run's process has died, and
+ * waitpid gave `wait_status`. */
 static void classify(struct job *j, bool died, int wait_status) {
     struct failure *f = &j->failure;
     const size_t size = sizeof f->detail;
@@ -263,7 +269,7 @@ static void classify(struct job *j, bool died, int wait_status) {
     }
 }
 
-/* Starts a process that writes the record of the job's failed run. False: no process can be started. */
+/* Starts a process that writes the record of the job's failed run. Returns false if no process can be started. */
 static bool begin_row(struct runner *r, struct job *j) {
     struct population *p = &r->populations[RUNNER_MOST_JOBS + (j - r->jobs)];
     j->by = p;
@@ -278,7 +284,7 @@ static bool begin_row(struct runner *r, struct job *j) {
     return false;
 }
 
-/* Prints a line with the result in the run's record. */
+/* Prints a line with the result that the run's record states. */
 static void tell_end(const struct runner *r, const struct job *j) {
     const struct setup *s = j->setup;
     const char *task = r->several_tasks ? s->spec.task.name : "", *gap = r->several_tasks ? " " : "";
@@ -298,14 +304,15 @@ static void tell_end(const struct runner *r, const struct job *j) {
         s->spec.config.lr, s->spec.config.seed, end);
 }
 
-/* Ends a job whose run is done, stopped or failed. A run that failed without a record first gets one. */
+/* Ends a job whose run is done, was stopped, or failed. If the run failed, the job first starts to write the record,
+ * and ends when this is done. */
 static void finish_job(struct runner *r, struct job *j, bool died, int wait_status) {
     struct setup *s = j->setup;
     struct error end = j->last.error;
     if (died) fail(&end, ST_OK, "the process that writes the record of run %.8s has died", s->id.run_id);
     int ended = (int)end.status;
     bool done = record_check(s->spec.config.out, s->id.run_id) == RECORD_DONE;
-    /* True if a file could not be written. That is not the model's fault: no record says that the run failed. */
+    /* True if a file could not be written. This is not the model's fault, so the run gets no record of a failure. */
     bool unwritten = j->writing || (ended && j->last.unwritten);
     if (done) {
         r->work_done += s->estimate.flops;
@@ -315,7 +322,7 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
         tell_end(r, j);
     } else if (r->stopping) {
         if (ended == ST_FAIL) say(r, "%s seed %" PRId64 ": %s", s->id.model_label, s->spec.config.seed, end.text);
-    } else if (ended >= 128) { /* only this process was told to stop, and saved a checkpoint */
+    } else if (ended >= 128) { /* a user sent a signal to this process alone; it has saved a checkpoint */
         say(r, "%s seed %" PRId64 " was stopped; the same command goes on with it", s->id.model_label,
             s->spec.config.seed);
         j->by->told_to_stop = true;
@@ -330,7 +337,7 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
     j->setup = NULL;
 }
 
-/* Puts a run that a population lost into `alone`, so that it is repeated in its own process. */
+/* Puts a run that a population lost into r->alone, so that it is repeated alone in a new process. */
 static void return_job(struct runner *r, struct job *j) {
     claim_release(&j->claim);
     r->alone[j->index] = j->setup;
@@ -340,6 +347,7 @@ static void return_job(struct runner *r, struct job *j) {
 
 /* --- news of the jobs --------------------------------------------------------------------------------------------- */
 
+/* Takes a new report of a job: prints or stores what is in it. */
 static void note_report(struct runner *r, struct job *j, struct member_report *report) {
     if (report->kind == REPORT_WAITS && !r->told_of_memory) {
         say(r, "%s: no memory for another run beside the %d in progress; the next waits until one of them ends",
@@ -347,7 +355,7 @@ static void note_report(struct runner *r, struct job *j, struct member_report *r
         r->told_of_memory = true;
     }
     const struct progress *p = &report->progress;
-    /* The first report comes after this sweep's first step; an earlier sweep did the steps before that one. */
+    /* The first report comes after the first step of this sweep. Earlier sweeps did all steps before this step. */
     if (report->kind == REPORT_PROGRESS && j->last.progress.steps == 0 && p->step > 1)
         j->work_before = j->setup->estimate.flops * (double)(p->step - 1) / (double)p->steps;
     if (report->kind == REPORT_PROGRESS) live_tell(&j->live, p, &j->claim);
@@ -357,15 +365,15 @@ static void note_report(struct runner *r, struct job *j, struct member_report *r
     if (isfinite(acc) && !(acc <= r->best)) r->best = acc;
 }
 
-/* Whether the run must be repeated in its own process: its process died, lost its device, or ran out of memory while
- * other runs were using memory. */
+/* Returns whether the run must be repeated alone in a new process. This is so if the process that trained it died, lost
+ * its device, or ran out of memory while it also trained other runs. */
 static bool is_undone(const struct job *j) {
     return j->last.kind != REPORT_END || j->last.error.status == ST_DEVICE ||
            (j->last.error.status == ST_MEMORY && j->last.beside);
 }
 
-/* Ends a population of several members that has died, or that has lost its device (*why). First reads the last reports
- * of its members. Runs that are not finished are put into `alone`. */
+/* Ends a population of several members that has died or lost its device. Reads the last reports of its members, and
+ * puts runs that are not finished into r->alone. `why`: the error of the device; NULL: the process has died. */
 static void bury(struct runner *r, struct population *p, const struct error *why) {
     int before = r->returned;
     for (int i = 0; i < r->n_jobs; i++) {
@@ -389,7 +397,7 @@ static void bury(struct runner *r, struct population *p, const struct error *why
     say(r, "%d run%s that it did not finish %s done again, each alone", n, n > 1 ? "s" : "", n > 1 ? "are" : "is");
 }
 
-/* Ends the job's run after its last report. */
+/* Handles the last report of a job's run: ends the job, or has the run repeated alone. */
 static void end_of_run(struct runner *r, struct job *j) {
     if (j->by->n == 1) {
         population_end(j->by);
@@ -406,7 +414,7 @@ static void end_of_run(struct runner *r, struct job *j) {
     }
 }
 
-/* Reads the next report of a job, or notices that its process has died. */
+/* Reads the next report of a job. If there is none, the job's process has died, and its runs are ended. */
 static void hear(struct runner *r, struct job *j) {
     struct member_report report;
     if (population_read(j->by, j->member, &report)) {
@@ -443,14 +451,14 @@ static int wait_for_news(struct runner *r) {
     if (n == 0 && r->elsewhere == 0) return 0;
     int ready = poll(fds, (nfds_t)n, 200);
     for (int i = 0; ready > 0 && i < n; i++)
-        if (fds[i].revents && of[i]->setup) hear(r, of[i]); /* one dead process may have ended several jobs */
+        if (fds[i].revents && of[i]->setup) hear(r, of[i]); /* no setup: another job of its process has ended it */
     return n;
 }
 
 /* --- all runs ----------------------------------------------------------------------------------------------------- */
 
-/* Orders runs by seed, so that a sweep that is stopped still has the same seeds for all models. Within a seed, longer
- * runs come first. */
+/* Orders runs by seed, so that a sweep that is stopped early has about the same seeds for all models. Among runs with
+ * equal seeds, longer runs come first. */
 static int by_seed_and_length(const void *a, const void *b) {
     struct setup *const *x = a, *const *y = b;
     if ((*x)->spec.config.seed != (*y)->spec.config.seed)
@@ -463,9 +471,9 @@ void runner_order(struct setup **setups, int n) {
     qsort(setups, (size_t)n, sizeof *setups, by_seed_and_length);
 }
 
-/* Fills r->waiting with the setups whose runs are to be done, in order. It checks the checkpoints of all these runs
- * before it changes a file of theirs. A checkpoint beside a finished record is left over, and is removed. ST_USAGE: a
- * checkpoint is from another build. */
+/* Fills r->waiting with the setups of the runs that must be done, in order. It checks the checkpoints of all these runs
+ * before it changes any file of these runs. A run that is done needs no checkpoint, so its checkpoint is removed.
+ * ST_USAGE: a checkpoint is from another build. */
 static enum status select_waiting(struct runner *r, struct error *e) {
     int other = 0;
     bool retry = r->options->retry_failed;
@@ -490,9 +498,9 @@ static enum status select_waiting(struct runner *r, struct error *e) {
     return ST_OK;
 }
 
-/* Sets how many runs are done at a time. A population has at most as many members as there are runs. On the CPU, the
- * longest run gets all cores if it would otherwise still be in progress when all others are done. On a device this
- * gains nothing. */
+/* Sets how many runs are done at a time. A population has no more members than there are runs. On the CPU, the longest
+ * run gets all cores if it would otherwise still be in progress when all other runs are done. On a device this would
+ * gain nothing. */
 static void set_jobs(struct runner *r) {
     int most = r->options->members < POPULATION_MOST ? r->options->members : POPULATION_MOST;
     r->devices = r->options->devices > 1 && most > 1 ? r->options->devices : 1;
@@ -507,8 +515,8 @@ static void set_jobs(struct runner *r) {
     r->longest = is_long && r->options->members <= 1 ? r->waiting[0] : NULL;
 }
 
-/* Does the waiting runs. Then repeats the runs that populations lost, one at a time, each in its own process. From time
- * to time it looks at the runs that other sweeps have claimed: they may be done by then, or abandoned. */
+/* Does the waiting runs. Then repeats the runs that populations lost, one at a time, each alone in a new process. From
+ * time to time it tries the runs again that other sweeps have claimed: these runs may be done by now, or abandoned. */
 static void run_waiting(struct runner *r) {
     for (int busy = 1;;) {
         bool looked_at_all = r->next == r->total;

@@ -17,6 +17,10 @@ enum report_protocol {
 };
 
 #define PROTOCOL_NAMES "val-mean best-of-grid mean-ci90 iqm" /* choices of an option */
+#define PROTOCOL_HELP                                                                                                  \
+    "how a row's number is computed from its runs: val-mean = mean over seeds at the learning rate that validation "   \
+    "chose, mean-ci90 = this mean with a 90 % interval, iqm = interquartile mean over these seeds, "                   \
+    "best-of-grid = the largest value of all rates and seeds"
 
 struct protocol {
     const char *name;

@@ -1,5 +1,5 @@
 /* stats.c - see stats.h. Quantiles are found by bisection on the distribution function. This takes microseconds, needs
- * no tables or fitted coefficients, and is as exact as the distribution function. */
+ * no stored tables and no fitted coefficients, and is as exact as the distribution function. */
 #include "harness/rows/stats.h"
 
 #include <math.h>
@@ -76,8 +76,8 @@ double stats_iqm(const double *x, int n) {
 
 /* --- series ------------------------------------------------------------------------------------------------------- */
 
-/* Returns how far the median of the five values before x[i] is from the median of the five values from x[i] on; 0 if
- * the two groups overlap. */
+/* Compares the STATS_STEP values before x[i] with the STATS_STEP values from x[i] on. Returns the distance of their
+ * medians, or 0 if the ranges of the two groups overlap. */
 static double step_at(const double *x, int i) {
     const double *before = x + i - STATS_STEP, *after = x + i;
     bool up = true, down = true;
@@ -130,7 +130,7 @@ static double beta_fraction(double a, double b, double x) {
     return value;
 }
 
-/* Left of the mean the fraction converges fast. Right of it, I_x(a,b) = 1 - I_{1-x}(b,a) is used. */
+/* The continued fraction converges fast if x is below the mean. Above the mean, I_x(a,b) = 1 - I_{1-x}(b,a) is used. */
 double stats_beta(double a, double b, double x) {
     if (x <= 0) return 0;
     if (x >= 1) return 1;
@@ -169,15 +169,16 @@ double stats_normal_quantile(double p) {
     }
 }
 
-/* T^2 / (df + T^2) has the distribution Beta(1/2, df/2), and P(|T| < t) = 2 p - 1. */
+/* If T has the t distribution, T^2 / (df + T^2) has the distribution Beta(1/2, df/2). The p-quantile t has P(|T| < t) =
+ * 2 p - 1. */
 double stats_t_quantile(double p, double df) {
     if (p < 0.5) return -stats_t_quantile(1 - p, df);
     double y = stats_beta_quantile(0.5, 0.5 * df, 2 * p - 1);
     return sqrt(df * y / (1 - y));
 }
 
-/* Integrates z n phi(z) Phi(z)^(n-1). The function is smooth and its tails vanish, so the trapezoid rule is as exact as
- * rounding. */
+/* Integrates z n phi(z) Phi(z)^(n-1), the expected maximum of n normal values. The function is smooth and its tails
+ * vanish, so the trapezoid rule is exact up to rounding. */
 double stats_normal_max_mean(int n) {
     const double step = 1.0 / 64;
     const int end = 12 * 64;
@@ -208,7 +209,7 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Computes the means of the resamples, in ascending order. */
+/* Computes the means of RESAMPLES bootstrap samples, in ascending order. */
 static void resample_means(const double *x, int n, double means[RESAMPLES]) {
     for (int k = 0; k < RESAMPLES; k++) {
         struct rng r = rng_at(BOOTSTRAP_SEED, STREAM_BOOTSTRAP, (uint64_t)k);
@@ -219,16 +220,16 @@ static void resample_means(const double *x, int n, double means[RESAMPLES]) {
     qsort(means, RESAMPLES, sizeof means[0], compare_doubles);
 }
 
-/* Returns the normal quantile of the share of resampled means that are below the sample's mean; equal means count
- * half. */
+/* Returns z0 of BCa: the normal quantile of the share of resampled means that are below the sample's mean. Equal means
+ * count half. */
 static double bias_correction(const double means[RESAMPLES], double mean) {
     double below = 0;
     for (int k = 0; k < RESAMPLES; k++) below += 0.5 * (means[k] < mean) + 0.5 * (means[k] <= mean);
-    return stats_normal_quantile((below + 0.5) / (RESAMPLES + 1)); /* never 0 or 1 */
+    return stats_normal_quantile((below + 0.5) / (RESAMPLES + 1)); /* the share is never 0 or 1 */
 }
 
-/* Returns sum d^3 / (6 (sum d^2)^1.5) over the jackknife's deviations d. For a mean they are proportional to x_i -
- * mean. */
+/* Returns sum d^3 / (6 (sum d^2)^1.5), where the d are the jackknife's deviations. The statistic is the mean, so each d
+ * is proportional to x_i - mean. */
 static double acceleration(const double *x, int n, double mean) {
     double squares = 0, cubes = 0;
     for (int i = 0; i < n; i++) {
@@ -261,7 +262,7 @@ struct interval stats_bca_interval(const double *x, int n, double level) {
         low = fmin(low, x[i]);
         high = fmax(high, x[i]);
     }
-    if (low < high) { /* for equal values, rounding must not make the interval wider than 0 */
+    if (low < high) { /* if all values are equal, rounding must not make the interval wider than 0 */
         double mean = stats_mean(x, n);
         resample_means(x, n, means);
         double z0 = bias_correction(means, mean), a = acceleration(x, n, mean);
@@ -319,8 +320,8 @@ struct interval stats_interval(const double *x, int n, double level, double mini
     return i;
 }
 
-/* The ends solve P(X >= k | low) = P(X <= k | high) = (1 - level) / 2. Tails of the binomial distribution are
- * incomplete beta functions. */
+/* The ends of the interval solve P(X >= k | low) = P(X <= k | high) = (1 - level) / 2. Tails of the binomial
+ * distribution are incomplete beta functions. */
 struct interval stats_rate_interval(int k, int n, double level) {
     if (n < 1 || k < 0 || k > n) return no_interval(level);
     double tail = 0.5 * (1 - level);

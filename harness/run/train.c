@@ -1,5 +1,5 @@
-/* train.c - trains one run and writes its record. The order of the file: one training step; an evaluation; the loop
- * with the check of the loss, validation and the reasons to stop; the test of the best parameters and the record. The
+/* train.c - trains one run and writes its record. The parts of the file are in this order: a training step; an
+ * evaluation; the loop, which checks the loss, validates and finds a reason to stop; the test and the record. The
  * graphs are built in trainer.c. */
 #include <inttypes.h>
 #include <math.h>
@@ -15,13 +15,14 @@
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
 
-/* A device gets several steps at once before the host waits for them and reads the loss. */
-#define SYNC_EVERY    50  /* most steps at once */
-#define LOOK_EVERY_MS 1e3 /* most time that the steps may take together */
+/* A device gets a group of several steps. Then the host waits for them and reads the loss. */
+#define SYNC_EVERY    50  /* most steps of a group */
+#define LOOK_EVERY_MS 1e3 /* most milliseconds that a group may take */
 
 /* --- a step ------------------------------------------------------------------------------------------------------- */
 
-/* Computes one training step: takes the batch, runs the graphs forward and backward, and updates the parameters. */
+/* Computes one training step: takes the batch, runs the training graph forward and backward, and updates the parameters
+ * by the update graph. */
 static void walk_step(struct trainer *t) {
     batches_take(&t->batches, t->live);
     graph_forward(&t->train, t->live);
@@ -29,8 +30,8 @@ static void walk_step(struct trainer *t) {
     graph_forward(&t->update, t->live);
 }
 
-/* Captures the launches of a step on a device, so that later steps can replay them. If a step cannot be captured, every
- * step launches its kernels anew, which is slower but gives the same bits. */
+/* Captures the kernel launches of a step on a device, so that later steps can replay them. If a step cannot be
+ * captured, every step launches its kernels anew, which is slower but gives the same bits. */
 static void capture_step(struct trainer *t) {
     while (!t->capture && place_capture_begin(&t->place)) {
         walk_step(t);
@@ -43,8 +44,8 @@ static void capture_step(struct trainer *t) {
                 place_capture_failure(&t->place));
 }
 
-/* Does one training step. On a device the first step loads the kernels, the second is captured, and later steps replay
- * the captured one. */
+/* Does one training step. On a device the first step loads the kernels, the second step is captured, and later steps
+ * replay it. */
 void trainer_step(struct trainer *t) {
     double start = time_now_s();
     batches_next(&t->batches, t->state.step);
@@ -56,7 +57,9 @@ void trainer_step(struct trainer *t) {
     else
         walk_step(t);
     t->steps_queued += queued;
-    t->state.step += queued; /* on the CPU the update graph has done this; on a device it counts a copy there */
+    /* On the CPU the update graph has increased state.step. On a device it increases the device's copy, so the host
+     * increases its own copy here. */
+    t->state.step += queued;
     t->data_s += filled - start;
     t->step_s += time_now_s() - filled;
 }
@@ -92,7 +95,8 @@ bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores
         graph_forward(&t->eval, t->live);
         graph_get(&t->eval, t->eval_net.predictions, t->predictions);
         graph_get(&t->eval, t->eval_net.loss, &loss);
-        if (place_wait(&t->place, NULL) != ST_OK) return false; /* failed: the predictions are not valid */
+        if (place_wait(&t->place, NULL) != ST_OK)
+            return false; /* the device failed, so the predictions are not valid */
         metrics_add(&t->metrics, b.targets, t->predictions, b.lengths, in_use, b.labels, (double)loss);
         whole = first + B >= n || !signal_received();
     }
@@ -108,8 +112,8 @@ double trainer_metric(const struct trainer *t, const struct scores *scores) {
 /* --- the loop ----------------------------------------------------------------------------------------------------- */
 
 /* Does some steps and then reads the loss. The CPU does one step; a device does steps for about a second, so that
- * signals and checkpoints need not wait long. Fewer are done if a validation is due before. With --log-steps
- * the loss is read after each step. */
+ * signals and checkpoints need not wait long. It does fewer steps if a validation is due earlier. With --log-steps the
+ * loss is read after each step. */
 static enum status take_steps(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     const struct shapes *s = &t->setup->shapes;
@@ -130,8 +134,8 @@ static enum status take_steps(struct running *r, struct error *e) {
     return step_log_add(&r->log, &t->state, e);
 }
 
-/* Tells whether the loss or the gradient norm of a step was NaN or infinite. If so, it sets the run's status and
- * detail. */
+/* Tells whether the loss or the gradient norm of a step was NaN or infinite. If so, sets the run's status and the
+ * detail that the record will show. */
 static bool diverged(struct running *r) {
     struct trainer *t = &r->trainer;
     if (!t->state.frozen) return false;
@@ -142,7 +146,7 @@ static bool diverged(struct running *r) {
     format_double(t->state.grad_norm, norm, sizeof norm);
     const char *tensor = trainer_find_nonfinite(t, step);
     r->status = isinf(loss) || !tensor ? RUN_DIVERGED : RUN_NAN;
-    t->state.step = step + 1; /* a device may have done further steps, but they changed no parameter */
+    t->state.step = step + 1; /* a device may have done more steps, but these changed no parameter */
     trainer_set_state(t);
     if (tensor)
         snprintf(r->detail, sizeof r->detail, "step %" PRId64 ": loss %s, first value that is not finite in %s",
@@ -162,8 +166,8 @@ static bool is_due(const struct trainer *t) {
     return t->state.step > 0 && (t->state.step % s->eval_every == 0 || t->state.step == s->steps);
 }
 
-/* Adds the test scores to the curve: a point per length if there are 2 to TASK_TEST_LENGTHS lengths, else one point for
- * all. It reads the metrics, so the test split must be the one that was evaluated last. */
+/* Adds the test scores to the curve: a point per length if there are 2 to TASK_TEST_LENGTHS lengths, else one point
+ * with the scores `all`. It reads t->metrics, so the last evaluation must have been on the test set. */
 static void add_test_points(struct running *r, const struct scores *all) {
     const struct metrics *m = &r->trainer.metrics;
     int64_t lengths[TASK_TEST_LENGTHS];
@@ -183,7 +187,7 @@ static void add_test_points(struct running *r, const struct scores *all) {
 
 /* Validates the current parameters, and stores a copy of them in t->best if they are the best so far. With --select
  * last it always stores them; the last step is always validated, so t->best ends with the parameters of the last step.
- * False: a signal came during the validation, and nothing has changed. */
+ * Returns false if a signal came during the validation; then nothing has changed. */
 static bool validate(struct running *r) {
     struct trainer *t = &r->trainer;
     struct run_progress *p = &r->progress;
@@ -238,8 +242,8 @@ static bool at_budget(const struct running *r) {
     return at_end(r) && r->trainer.setup->shapes.steps < r->trainer.setup->shapes.schedule_steps;
 }
 
-/* The reasons to end a run. Each row has a test, and the name that the record gets as `stop_reason` if the test is
- * true. The first row whose test is true counts. To add a reason, add a row. */
+/* The reasons to end a run. Each row has a function that tests for the reason, and the name that the record gets as
+ * `stop_reason`. The first row whose function returns true counts. To add a reason, add a row. */
 static const struct {
     const char *name;
     bool (*holds)(const struct running *r);
@@ -260,7 +264,7 @@ static enum status save(struct running *r, struct error *e) {
     return running_written(r->hooks, checkpoint_write(&r->trainer, &r->progress, e));
 }
 
-/* Saves a checkpoint, from which the same command continues. Returns the received signal as a status. */
+/* Saves a checkpoint, from which the same command continues. Returns 128 + the number of the received signal. */
 static enum status interrupted(struct running *r, const char *when, struct error *e) {
     TRY(save(r, e));
     return fail(e, (enum status)(128 + signal_received()),
@@ -286,7 +290,7 @@ static enum status train_loop(struct running *r, struct error *e) {
 
 /* --- test and record ---------------------------------------------------------------------------------------------- */
 
-/* Exchanges the net's parameters, which are those of the last step, with the best ones in t->best. */
+/* Exchanges the net's parameters (after the last step) with the best parameters, which are in t->best. */
 static void exchange_best(struct trainer *t) {
     real *last = params_fetch(&t->params, t->params.value);
     for (int64_t i = 0; i < t->params.floats; i++) {
@@ -297,8 +301,8 @@ static void exchange_best(struct trainer *t) {
     params_store(&t->params, t->params.value);
 }
 
-/* Evaluates the test set with the parameters that validation chose, and writes the record. After a signal it puts the
- * parameters of the last step back and saves a checkpoint instead. A run that diverged is not tested. */
+/* Evaluates the test set with the parameters that validation chose, and writes the record. If a signal comes, it puts
+ * the parameters of the last step back and saves a checkpoint instead. A run that diverged is not tested. */
 static enum status test_and_record(struct running *r, struct run *row, struct error *e) {
     struct trainer *t = &r->trainer;
     if (r->status == RUN_OK) exchange_best(t);
@@ -315,8 +319,8 @@ static enum status test_and_record(struct running *r, struct run *row, struct er
 
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
-/* Builds the trainer, and restores the checkpoint if there is one. A run that is done again (reuse->again) begins at
- * its first step. Its earlier record is set aside only after all checks have passed. */
+/* Builds the trainer, and restores the checkpoint if there is one. A run that is done again (reuse->again) ignores the
+ * checkpoint and begins at its first step. Its earlier record is set aside only after all checks have passed. */
 static enum status begin(struct running *r, struct setup *setup, const struct reuse *reuse, struct error *e) {
     struct run_progress *p = &r->progress;
     struct trainer *t = &r->trainer;
@@ -341,7 +345,8 @@ static enum status begin(struct running *r, struct setup *setup, const struct re
     if (!reuse->again) TRY(checkpoint_read(t, p, &resumed, e));
     for (int64_t i = p->n_curve - 1; i >= 0 && p->curve[i].step == t->state.step; i--)
         r->validated |= p->curve[i].split == SPLIT_VAL;
-    /* Restores the metric if the current step is the best one: a run that had reached its target then stops at once. */
+    /* If the current step has the best validation so far, its metric is known. Then a run that had reached its target
+     * stops at once. */
     r->metric = t->best_step == t->state.step ? trainer_metric(t, &t->best_val) : -INFINITY;
     if (r->hooks && r->hooks->log_steps) TRY(step_log_open(&r->log, r->hooks->log_steps, t->state.step, e));
     TRY(reuse_release(setup, reuse, e));
@@ -365,7 +370,7 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
     const struct config *c = &setup->spec.config;
     char folder[RECORD_TEXT];
     snprintf(folder, sizeof folder, "%s/runs/%.2s", c->out, setup->id.run_id);
-    TRY(running_written(hooks, make_folder(folder, e))); /* find out before training if the output is unwritable */
+    TRY(running_written(hooks, make_folder(folder, e))); /* so an unwritable folder is noticed before training */
     struct reuse reuse = reuse_find(setup, false);
     if (!reuse_wanted(&reuse)) {
         reuse_tell(reuse.other, 1);

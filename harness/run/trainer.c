@@ -6,7 +6,7 @@
 #include "core/graph_plan.h"
 #include "harness/run/weights.h"
 
-#define MEMORY_SPARE 64 /* 1/64 of a device's memory stays free for libraries and captures */
+#define MEMORY_SPARE 64 /* 1/64 of a device's memory stays free for libraries and captured graphs */
 
 static size_t evaluation_bytes(const struct setup *s) {
     return split_store_bytes(s, SPLIT_VAL) + split_store_bytes(s, SPLIT_TEST);
@@ -27,7 +27,7 @@ static enum status open_place(struct trainer *t, const struct setup *setup, cons
 }
 
 /* Computes how much device memory the run needs, before anything is allocated. Fails if the device has less. If the
- * device has room for all training data too, they are kept there. */
+ * device also has room for the training data, they are kept there. */
 static enum status check_memory(struct trainer *t, struct error *e) {
     struct place_info info;
     size_t train, eval, data = batches_resident_bytes(t->setup), params = 4 * (size_t)t->params.floats * sizeof(real);
@@ -50,9 +50,10 @@ static enum status check_memory(struct trainer *t, struct error *e) {
         t->device_bytes >> 20, train >> 20, eval >> 20, params >> 20, t->place.index, room >> 20);
 }
 
-/* Makes the validation and test examples, plans the graph of evaluation and reserves its tables. The plan leaves out
- * inputs that point at stored examples. On the CPU, the graph uses the memory of the training graph, whose inputs are
- * filled anew at every step. On a device it has its own memory, because a training step may still be in progress. */
+/* Makes the validation and test examples, and plans the memory of the evaluation graph. The examples are selected
+ * before the plan, because inputs that point at stored examples need no memory of their own. On the CPU, the evaluation
+ * graph uses the memory of the training graph, whose inputs are filled anew at every step. On a device it has its own
+ * memory, because a training step may still be in progress. */
 static enum status start_evaluation(struct trainer *t, bool training, struct error *e) {
     const struct task_shape *shape = &t->setup->spec.task.shape;
     int64_t longest = shape->T_eval > shape->T ? shape->T_eval : shape->T, B = t->setup->spec.config.batch;
@@ -65,7 +66,7 @@ static enum status start_evaluation(struct trainer *t, bool training, struct err
     TRY(metrics_create(&t->metrics, shape->vocab_out, longest, &t->host, e));
     t->metrics.documents = task_documents(shape);
 
-    /* Both the device and the host store the whole splits. */
+    /* If the run uses a device, the device and the host both store all these examples. */
     size_t bytes = evaluation_bytes(t->setup), machine = machine_memory_bytes();
     size_t room = machine ? machine / SPLIT_STORE_PART : SIZE_MAX;
     if (machine && bytes > machine && t->place.device != DEVICE_CPU)

@@ -273,7 +273,7 @@ const struct report report_across = {
 
 const struct report report_suites = {
     .name = "suites",
-    .help =
-        "one table like `across` for each suite of tasks (such as MAD) and profile; the notes come once, at the end",
+    .help = "one table like `across` for each suite of tasks (such as MAD) and profile; their footnotes are printed "
+            "once, after the last table",
     .make = make_suites,
 };

@@ -284,8 +284,7 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
 
 const struct report report_settings = {
     .name = "settings",
-    .help =
-        "for a task and its variants: the best result of each variant's grid, and the mean over variants; for folds of "
-        "a cross-validation: each fold's number by --protocol, and their mean",
+    .help = "a column for each variant of a task, with the best result of its grid, and their mean. For folds of a "
+            "cross-validation: a column for each fold, with its number by --protocol, and their mean",
     .make = make,
 };

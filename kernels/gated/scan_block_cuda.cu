@@ -1,19 +1,22 @@
-/* scan_block_cuda.cu - BD-LRU (scan_block.c) on CUDA, with the scan engine of scan.cuh. Each of the m rows of a block
- * of the recurrence has its own thread.
+/* scan_block_cuda.cu - BD-LRU (scan_block.c) on CUDA, with the scan engine of scan.cuh. Each block has m states h[i];
+ * the gates a of row i are its m + 1 raw gates z, normalised (gate.h):
+ *   h_t[i] = sum_{l < m} a_t[i][l] h_{t-1}[l] + a_t[i][m] v_t[i]
+ *   A_t: the m x m matrix of the a_t[i][l] with l < m
+ * Each row i of a block has its own thread, which reads and normalises the gates some time steps before they are used.
+ * At each time step the m threads of a block exchange their states through shared memory. The 32 threads of a warp
+ * compute row i of 32 neighbouring blocks (i is the same for all), so they read neighbouring values.
  *
- * This thread reads and normalises the row's m + 1 gates some time steps before they are used. At each time step the m
- * threads of an m x m block exchange their states through shared memory. The 32 threads of a warp have row i of 32
- * neighbouring blocks, with the same i, so they read neighbouring values. Backward recomputes the gates. Let G_t be the
- * whole gradient of h_t: dh_t plus the carry A_{t+1}^T G_{t+1} from later steps. Row i adds a_t[i][j] G_t[i] to element
- * j of the carry to step t - 1. Let x = (h_{t-1}, v_t[i]); then h_t[i] = sum_l a_t[i][l] x_l. Let S be the sum that
- * normalises the row (gate.h), and w the derivative da / dz with S held constant. z also changes S, which adds -w
- * G_t[i] sum_l a_l x_l to the gradient of z. sum_l a_l x_l is h_t[i], which forward has stored. Together:
+ * Backward recomputes the gates. Let G_t be the whole gradient of h_t: dh_t plus the carry A_{t+1}^T G_{t+1} from later
+ * steps. Row i adds a_t[i][j] G_t[i] to element j of the carry to step t - 1. Let x = (h_{t-1}, v_t[i]); then h_t[i] =
+ * sum_l a_t[i][l] x_l. Let S be the sum by which the row is divided, and w the derivative da / dz with S held constant.
+ * But z also changes S, which adds -w G_t[i] sum_l a_l x_l to the gradient of z. Here sum_l a_l x_l is h_t[i], which
+ * forward has stored. Together:
  *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i])
  * Long sequences are cut into chunks (scan.cuh). A lane is one block of one sequence, in one chunk. For a chunk from
- * step f to step e, let P = A_e ... A_f. A state before the chunk contributes P times itself to the state after it; a
- * carry from later chunks contributes P^T times itself to the carry that leaves the chunk at step f. The chunk itself
- * adds sum_t (A_t ... A_f)^T dh_t to that carry. This sum needs the same products as P, so the summary of a chunk is
- * computed forward in time in both passes. */
+ * step f to step e, let P = A_e ... A_f. A state h before the chunk contributes P h to the state after it. In backward,
+ * a carry g from later chunks contributes P^T g to the carry to step f - 1, and the chunk itself contributes sum_t (A_t
+ * ... A_f)^T dh_t. This sum needs the same products as P. So forward and backward both compute the summary of a chunk
+ * (P and the chunk's own contribution) in the order of time. */
 #include "kernels/gated/scan_gates.cuh"
 #include "kernels/lib/round.h"
 
@@ -21,7 +24,7 @@ namespace {
 
 template <int m> struct block_walk {
     static constexpr int ROWS = m, LANES = m == 1 ? 64 : 32;
-    /* Values that a thread requests at once. A smaller m means fewer threads, so each has to request more. */
+    /* Number of values that a thread requests at once. A smaller m means fewer threads, so each requests more. */
     static constexpr int IN_FLIGHT = m == 1 ? 72 : m == 2 ? 48 : 32;
     scan_shape shape;
     enum gate gate;
@@ -96,7 +99,7 @@ template <int m> struct block_adjoint : block_walk<m> {
     struct shared {
         real product[2][m][m][block_walk<m>::LANES], before[2][m][block_walk<m>::LANES];
     };
-    const real *h, *dh, *carry; /* carry: A_{t+1}^T G_{t+1} for each lane's last step t; NULL means zeros */
+    const real *h, *dh, *carry; /* carry: A_{t+1}^T G_{t+1} for the last step t of each lane; NULL means zeros */
     real *dz, *dv;
     bool add_dz, add_dv;
     enum precision dz_in, dv_in; /* the precisions in which dz and dv are stored */
@@ -131,7 +134,7 @@ template <int m> struct block_adjoint : block_walk<m> {
                 rounded(dz_in, in.gates.slope(this->gate, j) * (s.G * ((j < m ? before[j] : in.v) - mean))));
     }
 
-    /* Computes G and gives the other rows this row's products a_t[.] G and its h_{t-1}. */
+    /* Computes G, and gives the other rows this row's products a_t[i][j] G and its state h_{t-1}[i]. */
     __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s, shared &rows) const {
         s.G = in.dh + s.carry;
         real G_scale = s.G * in.gates.scale;
@@ -146,7 +149,7 @@ template <int m> struct block_adjoint : block_walk<m> {
         }
     }
 
-    /* Sums this row's carry from the products of all rows, reads their h_{t-1}, and stores the gradients. */
+    /* Adds the products of all rows for this row's carry, reads the other rows' h_{t-1}, and stores the gradients. */
     __device__ __forceinline__ void hear(const scan_lane &lane, int t, const input &in, state &s, shared &rows) const {
         real before[m];
         s.carry = 0;
@@ -160,9 +163,9 @@ template <int m> struct block_adjoint : block_walk<m> {
     __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
 };
 
-/* Computes the summary of a chunk: its product P, and the state after it if the state before it is zero. For the
- * adjoint (ADJOINT), it computes P and the sum that the chunk adds to the carry. A row's thread stores its own row of
- * P, and reads all rows of P at every step. */
+/* Computes the summary of a chunk. Forward: the product P, and the state at the chunk's end when the chunk starts from
+ * zero. Backward (ADJOINT): P, and the sum that the chunk adds to the carry. The thread of a row computes this row of
+ * P; at every step it reads all rows of P. */
 template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
     static constexpr int VALUES = m + 2, STEPS = scan_steps(VALUES, block_walk<m>::IN_FLIGHT);
     static constexpr int LANES = block_walk<m>::LANES;
@@ -173,7 +176,7 @@ template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
     };
     struct state {
         real product[m];
-        real sum[ADJOINT ? m : 1]; /* the row's state; for the adjoint, what it adds to the carries of all rows */
+        real sum[ADJOINT ? m : 1]; /* forward: the row's state; backward: the row's part of the carries of all rows */
     };
     struct shared {
         real product[2][m][m][LANES], sum[2][ADJOINT ? 1 : m][LANES];
@@ -194,8 +197,8 @@ template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
         scan_normalise<m, STEPS>(this->gate, in);
     }
 
-    /* Computes this row of A_t P and of A_t h from P and h of the previous step. The result lacks the factor
-     * `scale`. */
+    /* Multiplies P and h of the previous step by this row of A_t. It uses the gates p before normalisation; step() then
+     * multiplies the results by scale = 1 / S. */
     __device__ __forceinline__ void multiply(const scan_lane &lane, int t, const input &in, state &s,
                                              const shared &rows) const {
         const real *p = in.gates.p;
@@ -239,7 +242,7 @@ template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
     }
     __device__ __forceinline__ void hear(const scan_lane &, int, const input &, state &, shared &) const {}
 
-    /* Stores the summary. For the adjoint, the stored product is P^T. */
+    /* Stores the summary. Backward stores P^T in place of P. */
     __device__ __forceinline__ void end(const scan_lane &lane, const state &s, shared &rows) const {
         real sum = s.sum[0], *to = summary + lane.index;
         int64_t plane = scan_lanes(this->shape);
@@ -270,8 +273,8 @@ template <int m> block_walk<m> walk_of(const struct call *c, const scan_shape &s
     return {shape, scan_attr(c)->gate, tensor_real(c->in[0]), tensor_real(c->in[1])};
 }
 
-/* Returns the state before each chunk; for the adjoint, the carry that enters each chunk from later ones. x is v, or dh
- * for the adjoint. */
+/* Forward: returns the state before each chunk; x is v. Backward (ADJOINT): returns the carry that enters each chunk
+ * from later chunks; x is dh. */
 template <int m, bool ADJOINT>
 const real *chunk_states(const struct call *c, const struct exec *e, const scan_shape &shape, const real *x) {
     real *summary = (real *)c->scratch[ADJOINT ? PASS_BACKWARD : PASS_FORWARD];

@@ -1,10 +1,12 @@
 /* scan_companion_cpu.c - H-LRU (scan_companion.c) on the CPU. The outer loop runs over time, the inner loop over
  * channels in vector lanes. Each channel has one row of m + 1 gates per step.
  *
- * In the code `p` holds the gates before normalisation: a = p * scale, scale = 1 / S, where S is the sum of p. The
- * gradient of the raw gates is dz_j = w_j (da_j - sum_l a_l da_l), with w from gate.h.
- * Companion layout: only row 0 of the transition matrix A has gates, so sum_l a_l da_l = G[0] s_t[0].
- * Observer layout: only column 0 of A has gates, and the code computes this sum. */
+ * In the code `p` holds the gates before normalisation: a = p * scale, scale = 1 / S, where S is the sum of p. Gates
+ * a_0 to a_{m-1} multiply states, and a_m multiplies the input v_t. The gradient of the raw gates z is
+ *   dz_j = w_j (da_j - sum_l a_l da_l),   where w_j is the derivative da_j / dz_j with S held constant (gate.h)
+ * G is the whole gradient of s_t: ds_t plus the carry A^T G from step t + 1, where A is the transition matrix.
+ * Companion layout: only row 0 of A has gates, so da_l = G[0] times the factor of a_l, and sum_l a_l da_l = G[0]
+ * s_t[0]. Observer layout: only column 0 of A has gates, and the code computes the sum. */
 #include <string.h>
 
 #include "kernels/gated/scan_cpu.h"
@@ -31,7 +33,7 @@ FORCE_INLINE void observer_forward(int m, enum gate gate, const struct scan_row 
     s[0] = real_fma(sum, scale, s[0]);
 }
 
-/* Computes one step of all `width` channels of the strip, in both layouts and for any m. */
+/* Computes one step for the `width` channels of `part`, in both layouts and for any m. */
 FORCE_INLINE void rows_forward(int m, enum gate gate, const struct scan_part *part, const struct scan_row *r) {
     real p[SCAN_GATES], scale[SCAN_WIDTH], sum[SCAN_WIDTH], *s = r->h;
     int64_t N = r->N, width = part->width;
@@ -109,7 +111,7 @@ FORCE_INLINE void observer_backward(int m, enum gate gate, const struct scan_row
     r->dv[k] = dv;
 }
 
-/* Computes the gradients of one step of all `width` channels of the strip, in both layouts and for any m. */
+/* Computes the gradients of one step for the `width` channels of `part`, in both layouts and for any m. */
 FORCE_INLINE void rows_backward(int m, enum gate gate, const struct scan_part *part, const struct scan_row *r,
                                 const real *ds) {
     real p[SCAN_GATES], scale[SCAN_WIDTH], G_0[SCAN_WIDTH], back[SCAN_WIDTH], mean[SCAN_WIDTH];

@@ -1,5 +1,5 @@
-/* norm.c - RMSNorm and LayerNorm over the last axis (D values), and the norm of a residual sum: the ops and their
- * references, which compute in double.
+/* norm.c - RMSNorm and LayerNorm of each row (the D values of the last axis), and the norm of a residual sum: the ops
+ * and their references, which compute in double.
  *
  *   rmsnorm    q = (mean(x^2) + eps)^-1/2              n = x q              y = n w        (Zhang & Sennrich 2019)
  *   layernorm  q = (mean((x - mean x)^2) + eps)^-1/2   n = (x - mean x) q   y = n w + b    (Ba et al. 2016)
@@ -9,7 +9,7 @@
  *   layernorm  dx = q (e - mean(e) - n mean(e n))
  *   both       dw = sum over rows of dy n,   db = sum over rows of dy
  *   add_norm   dx = dbranch = ds + (the dx above, computed from s), where ds is the gradient of the output s
- * Backward computes q and the mean from x again. */
+ * Backward recomputes q and the mean from x. */
 #include <math.h>
 
 #include "kernels/lib/infer.h"
@@ -67,8 +67,7 @@ static void statistics(const struct call *c, const real *x, double *mean, double
     *q = 1 / sqrt(squares / (double)D + attr->eps);
 }
 
-/* Sums the magnitudes of the terms of each element of dw (j = 1) or db (j = 2) over the rows, and returns the largest
- * sum. */
+/* Returns norm_terms for dw (j = 1) or db (j = 2). Each element of these is a sum over the rows. */
 static double vector_terms(const struct call *c, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     double most = 0;
@@ -84,14 +83,16 @@ static double vector_terms(const struct call *c, int j) {
     return most;
 }
 
-/* Adds the magnitudes of the terms of each element of a result, and returns the largest sum (struct op, `terms`). |x|
- * and |mean| are added separately, because x - mean may be close to 0. In layernorm, dx is 0 if D = 1; if D = 2, it is
- * 0 except for a small part due to eps. */
+/* Returns the scale of rounding errors, as `terms` of struct op (core/op.h). It adds the magnitudes of the terms of
+ * each element of a result, and returns the largest sum. The result itself would be too small a scale, because its
+ * terms may cancel: dx of layernorm is 0 if D = 1, and close to 0 if D = 2. For the same reason the scale contains |x|
+ * + |mean| in place of |x - mean|. In the forward pass, j = 0 is y and j = 1 is s = x + branch. In backward, j names
+ * the input whose gradient is computed: 0 is x, 1 is w, 2 is b, 3 is branch. */
 static double norm_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);
     double most = 0;
-    if (pass == PASS_FORWARD && j == 1) return 0; /* the sum is one addition: no error is allowed */
+    if (pass == PASS_FORWARD && j == 1) return 0; /* s is a single addition, so it must be exact */
     if (j == 1 || j == 2) return vector_terms(c, j);
     for (int64_t r = 0; r < rows; r++) {
         const real *x = normed_rows(c) + r * D, *dy = pass == PASS_BACKWARD ? call_dout(c, 0) + r * D : NULL;
@@ -111,8 +112,8 @@ static double norm_terms(const struct call *c, enum pass pass, int j) {
     return most;
 }
 
-/* Builds a norm. Variant 0 has a small eps, variant 1 a large one. In variant 2 x needs no gradient, in variant 3 w and
- * b need none. */
+/* Builds a call of a norm for the tests. Variant 0 has a small eps, variant 1 a large one. In variant 2 x needs no
+ * gradient, in variant 3 w and b need none. */
 static bool norm_build(struct graph *g, const struct op_sizes *s, bool layer) {
     if (s->variant > 3) return false;
     struct tensor *x = input_tokens(g, s, "x", s->dim), *w = input_vector(g, "w", s->dim);
@@ -127,9 +128,9 @@ static bool norm_build(struct graph *g, const struct op_sizes *s, bool layer) {
     return true;
 }
 
-/* Builds add_norm. Even variants are RMSNorm, odd ones LayerNorm. In variants 0 and 1 all inputs need gradients; in
- * variant 2 all but x; in 3 all but the branch; in 4 all but x and the branch; in 5 all but w and b. Variants 4 and 5
- * have a large eps. */
+/* Builds a call of add_norm for the tests. Even variants use RMSNorm, odd ones LayerNorm. All inputs need gradients,
+ * with these exceptions: x in variants 2 and 4, branch in variants 3 and 4, w and b in variant 5. Variants 4 and 5 have
+ * a large eps. */
 static bool add_norm_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 5) return false;
     bool layer = s->variant % 2 == 1;
@@ -188,7 +189,7 @@ const struct op op_add_norm = {
     .build = add_norm_build,
 };
 
-/* Computes s = x + branch for add_norm. The other ops have no branch. */
+/* Computes s = x + branch. Only add_norm has a branch. */
 static void sum_ref(const struct call *c) {
     if (!c->in[3]) return;
     const real *x = tensor_real(c->in[0]), *branch = tensor_real(c->in[3]);
@@ -210,7 +211,7 @@ static void norm_ref_forward(const struct call *c, const struct exec *exec) {
     }
 }
 
-/* Computes the gradient of row r of x, which for add_norm is also the gradient of the branch. */
+/* Computes row r of dx. In add_norm the branch has the same gradient as x. */
 static void norm_ref_dx(const struct call *c, int64_t r, const real *x, const real *dy) {
     int64_t D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);
@@ -229,7 +230,7 @@ static void norm_ref_dx(const struct call *c, int64_t r, const real *x, const re
     }
 }
 
-/* Sums over the rows, which become dw and db. */
+/* dw and db, summed over the rows in double. */
 struct sums {
     double *dw, *db;
 };

@@ -1,8 +1,10 @@
 /* scan_plstm.c - pLSTM on a sequence, with J states coupled by a J x J transition: the op and its reference.
  *
+ * Each head has vectors q_t, k_t (dk) and v_t (dv), gates S_t (source, J), T_t (transition, J x J), M_t (mark, J) and
+ * D_t (direct, a number), and J states C[i], which are matrices dk x dv (pLSTM, Eq. 1, 2 and App. D.6). C_{-1} = 0.
  *   y_t = scale * ( sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t . k_t) v_t )    reads the state before token t enters it
- *   C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T,   C_{-1} = 0      J matrices dk x dv per head
- * pLSTM, Eq. 1, 2 and App. D.6. Adjoint, E_t the gradient of C_t, w = scale dy_t:
+ *   C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T
+ * Gradients, where E_t is the gradient of C_t and w = scale dy_t (index t is left out where it is the same):
  *   dS[i] = k^T E[i] v   dT[i][j] = <E[i], C_{t-1}[j]>   dM[j] = q^T C_{t-1}[j] w   dD = (q.k)(v.w)
  *   dk = sum_i S[i] E[i] v + D (v.w) q   dv = sum_i S[i] E[i]^T k + D (q.k) w
  *   dq = sum_j M[j] C_{t-1}[j] w + D (v.w) k
@@ -36,8 +38,10 @@ static void scan_plstm_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, c->in[2]->dims);
 }
 
-/* FLOPs per token and head. Forward: 2J dk dv to read, J(2J + 1) dk dv to update. Backward: the states again, and for
- * each of J dk dv elements 2J to carry E, 2J for dT, 2 each for k E v, C w, E^T k and the source of E. */
+/* Counts FLOPs per token and head, for each of the J dk dv elements of the states:
+ *   forward   2 to read, 2J + 1 to compute the next state
+ *   backward  2J + 1 to compute the states again, 2J for E_{t-1} from E_t, 2J for dT, and 2 for each of four products:
+ *             E v, E^T k, C w and M q w^T */
 static struct cost scan_plstm_cost(const struct call *c, enum pass pass) {
     const struct scan_plstm_attr *a = scan_plstm_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
@@ -49,7 +53,7 @@ static struct cost scan_plstm_cost(const struct call *c, enum pass pass) {
     return (struct cost){heads * state * (6 * J + 9), 2 * bytes + (double)tensor_bytes(c->out[0])};
 }
 
-/* m states per head, but at most SCAN_PLSTM_TRACK_MAX. */
+/* Builds a call for the tests. Each head has m states, but at most SCAN_PLSTM_TRACK_MAX. */
 static bool scan_plstm_build(struct graph *g, const struct op_sizes *s) {
     static const char *const names[7] = {"q", "k", "v", "source", "transition", "mark", "direct"};
     if (s->variant > 0) return false;
@@ -80,9 +84,9 @@ const struct op op_scan_plstm = {
     .build = scan_plstm_build,
 };
 
-/* --- reference: one head of one sequence after the other ---------------------------------------------------------- */
+/* --- reference: one head at a time, in double --------------------------------------------------------------------- */
 
-/* Inputs of one head at one token. */
+/* The inputs of one head at one token, named as in the equations. */
 struct token {
     const real *q, *k, *v, *S, *T, *M;
     double D;
@@ -97,7 +101,7 @@ static struct token token_at(const struct call *c, int64_t row, int64_t h) {
                           *head_in(c, 6, row, h, 1)};
 }
 
-/* after[j] = sum T[j][l] before[l] + S[j] k v^T; states are [J][dk][dv]. */
+/* Computes the next states: after[j] = sum_l T[j][l] before[l] + S[j] k v^T. Arrays of states are [J][dk][dv]. */
 static void ref_update(struct token t, struct dag_sizes z, int64_t J, const real *before, real *after) {
     int64_t n = z.dk * z.dv;
     for (int64_t j = 0; j < J; j++)
@@ -120,7 +124,8 @@ static size_t state_reals(const struct call *c) {
     return (size_t)(a->J * z.dk * z.dv);
 }
 
-/* Forward: the state and the next one. Backward: all states of one head, E and the previous token's E. */
+/* Forward uses C (the states before a token) and `next` (those after it). Backward uses C (the states before all tokens
+ * of one head), E (the gradient of the states after a token) and `before` (the gradient of the states before it). */
 struct ref_states {
     real *C, *next, *E, *before;
 };
@@ -172,7 +177,8 @@ static void scan_plstm_ref_forward(const struct call *c, const struct exec *x) {
         }
 }
 
-/* Gradients of the gates of one head at one token; C is the state before it. */
+/* Computes the gradients of the gates of one head at one token. C: the states before the token; E: the gradient of the
+ * states after it. */
 static void ref_gate_gradients(const struct call *c, int64_t row, int64_t h, const real *C, const real *E) {
     const struct scan_plstm_attr *a = scan_plstm_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
@@ -218,7 +224,7 @@ static void ref_vector_gradients(const struct call *c, int64_t row, int64_t h, c
     }
 }
 
-/* before[j] = sum_i T[i][j] E[i] + M[j] q w^T */
+/* Computes the gradient of the states before a token: before[j] = sum_i T[i][j] E[i] + M[j] q w^T. */
 static void ref_carry(const struct call *c, int64_t row, int64_t h, const real *E, real *before) {
     const struct scan_plstm_attr *a = scan_plstm_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);

@@ -1,11 +1,20 @@
-/* tree_solve_cpu.c - linear systems on trees on the CPU: nodes one after the other, heads in vector lanes.
+/* tree_solve_cpu.c - linear systems on trees on the CPU. It treats one node after the other, and many heads at once in
+ * vector lanes. Each head has a system of its own.
  *
- * A part is a group of sequences times a strip of heads. It first computes, for each row of couplings:
- *   M = c, H = b / a, I = 1 / a      up: z_v = I_v (u_v - sum_c M_c z_c)      down: x_v = z_v - H_v x_p(v)
- * The adjoint system has M = conj(b), H = conj(c) / conj(a). If a level shares its couplings, its nodes share M, H and
- * I too, except the last real node, which may have fewer children. So there are two rows per level, which stay in L1.
- * Leaves have I = 1, so their z is u and is not copied. Gradients of shared couplings are summed in each part, then
- * over parts in order. */
+ * The equation of node v with parent p(v) (tree_solve.c):
+ *   x_v + b_v x_p(v) + sum over children j of c_j x_j = u_v      b_v, c_v: the couplings of v and its parent
+ * Elimination of the children turns the factor 1 of x_v into the pivot a_v = 1 - sum_j c_j b_j / a_j. For each node the
+ * code first computes these rows, which have one number per head:
+ *   M = c,   H = b / a,   I = 1 / a
+ * and then solves
+ *   up, from the leaves to the root     z_v = I_v (u_v - sum_j M_j z_j)
+ *   down, from the root to the leaves   x_v = z_v - H_v x_p(v),   x_root = z_root
+ * Backward solves the adjoint system for lambda, with M = conj(b), H = conj(c) / conj(a) and I = 1 / conj(a).
+ *
+ * If all nodes of a level have the same couplings, they also have the same M, H and I, except the last node that is not
+ * padding, which may have fewer children. So M, H and I need only two rows per level, which stay in L1. Leaves have I =
+ * 1, so their z is u and is not copied. The work is cut into parts: a part is a group of sequences and a strip, which
+ * is a range of heads. Gradients of shared couplings are summed in each part, then over the parts in order. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -13,32 +22,34 @@
 #include "kernels/lib/scratch.h"
 #include "kernels/tree/tree_walk.h"
 
-#define TREE_VECTOR      16        /* strips except the last are multiples of this many heads */
-#define TREE_WIDTH       1024      /* most heads of a strip */
-#define TREE_LEAST       32        /* fewest heads, if there are so many: one vector per node takes as long as two */
-#define TREE_STRIP_BYTES (1 << 20) /* of the solution per strip, so that the pass down finds it in L2 */
+#define TREE_VECTOR 16   /* the width of each strip but the last is a multiple of this many heads */
+#define TREE_WIDTH  1024 /* most heads of a strip */
+/* Least heads of a strip, if the call has so many: a strip of 16 heads takes as long as one of 32. */
+#define TREE_LEAST 32
+/* Most bytes of the solution of one sequence in one strip. The pass down then finds in L2 what the pass up wrote. */
+#define TREE_STRIP_BYTES (1 << 20)
 
 static const real zeros[TREE_WIDTH];
 
-/* How a call is cut into parts, and how many rows of `width` reals each has in scratch. */
+/* How a call is cut into parts, and how many rows of `width` reals each part has in scratch memory. */
 struct cut {
     int64_t groups, strips, width;
     int64_t factors; /* rows of M, H, I */
-    int64_t tables;  /* shared rows of couplings whose gradients are summed */
+    int64_t tables;  /* rows in which a part sums the gradients of couplings */
 };
 
-/* One part: group of sequences, heads k .. k + width. */
+/* One part: a group of sequences, and the heads from k to k + width - 1. */
 struct part {
     const struct call *c;
     struct tree tree;
     enum tree_sharing sharing;
-    bool free, adjoint;
-    int64_t T, P, k, width, pitch;                /* pitch: reals between rows of scratch */
-    int64_t leaves;                               /* of the current sequence */
-    real *factor, *lambda_re, *lambda_im, *table; /* rows; backward: lambda, table */
+    bool free, adjoint;                           /* free: b and c are independent; adjoint: backward */
+    int64_t T, P, k, width, pitch;                /* T nodes, P heads; pitch: reals between rows of scratch */
+    int64_t leaves;                               /* number of leaves of the current sequence that are not padding */
+    real *factor, *lambda_re, *lambda_im, *table; /* rows in scratch; only backward has lambda and table */
 };
 
-/* Planes of complex rows. */
+/* Rows of complex numbers: one array has the real parts, another the imaginary parts. */
 struct planes {
     real *re, *im;
     int64_t stride;
@@ -113,24 +124,25 @@ static struct part tree_part(const struct call *c, struct cut cut, enum pass pas
 
 /* --- M, H, I --------------------------------------------------------------------------------------------------- */
 
-/* The six planes of M, H, I that node i of level v uses. */
+/* Returns the six rows that node i of level v uses: the real and imaginary parts of M, H and I. */
 static real *factor_of(const struct part *t, struct tree_level v, int64_t i) {
     int64_t row = by_level(t->sharing) ? 2 * v.l + (i == v.real - 1) : v.offset + i;
     return t->factor + row * FACTOR_PLANES * t->pitch;
 }
 
-/* I, which contains the pivot so far, -= M H of one child. */
+/* Subtracts M H of one child from the pivot of its parent. The pivot is in the rows of I until invert_pivot. */
 static void subtract_child(const struct part *t, real *f, const real *child) {
     const real *m_re = child + M_RE * t->pitch, *m_im = child + M_IM * t->pitch;
     const real *h_re = child + H_RE * t->pitch, *h_im = child + H_IM * t->pitch;
     real *a_re = f + I_RE * t->pitch, *a_im = f + I_IM * t->pitch;
 #pragma omp simd
     for (int64_t k = 0; k < t->width; k++) a_re[k] = real_fma(-m_re[k], h_re[k], real_fma(m_im[k], h_im[k], a_re[k]));
-    if (!t->free) return; /* c b is real */
+    if (!t->free) return; /* M H is real */
 #pragma omp simd
     for (int64_t k = 0; k < t->width; k++) a_im[k] = real_fma(-m_re[k], h_im[k], real_fma(-m_im[k], h_re[k], a_im[k]));
 }
 
+/* Replaces the pivot by I = 1 / pivot. */
 static void invert_pivot(const struct part *t, real *f) {
     real *a_re = f + I_RE * t->pitch, *a_im = f + I_IM * t->pitch;
 #pragma omp simd
@@ -141,7 +153,8 @@ static void invert_pivot(const struct part *t, real *f) {
     }
 }
 
-/* Computes the bounded coupling of planes of theta: b into M, or c into H. */
+/* Computes one row of couplings (b or c) from theta, the op's input for them: to = s theta with the bound s = beta /
+ * sqrt(1 + |theta|^2), or s = 1 if beta is 0. */
 static void bound_row(const struct part *t, const real *re, const real *im, real *to_re, real *to_im) {
     real beta = (real)tree_solve_attr(t->c)->beta;
     bool bounded = beta > 0;
@@ -153,11 +166,13 @@ static void bound_row(const struct part *t, const real *re, const real *im, real
     }
 }
 
+/* Returns where the input has theta of node i of level v, sequence b. */
 static int64_t table_at(const struct part *t, int64_t b, struct tree_level v, int64_t i) {
     return ((t->sharing == OWN_OF_SAMPLE ? b * t->T : 0) + tree_row(t->sharing, v, i)) * t->P + t->k;
 }
 
-/* Computes M and H of the couplings between node i of level v and its parent; I is already done. */
+/* Computes M and H of node i of level v, from its couplings and from I, which must be computed already. The rows of H
+ * and M first hold b and c. */
 static void couple(const struct part *t, int64_t b, struct tree_level v, int64_t i, real *f) {
     const struct call *c = t->c;
     int64_t at = table_at(t, b, v, i);
@@ -186,6 +201,7 @@ static void couple(const struct part *t, int64_t b, struct tree_level v, int64_t
     }
 }
 
+/* Computes M, H, I of node i of level v in the rows f. `below`: the level of its children. */
 static void factor_node(const struct part *t, int64_t b, struct tree_level below, struct tree_level v, int64_t i,
                         int64_t children, real *f) {
     bool inner = by_level(t->sharing) && i != v.real - 1;
@@ -199,8 +215,8 @@ static void factor_node(const struct part *t, int64_t b, struct tree_level below
     if (v.l < t->tree.levels - 1) couple(t, b, v, inner ? 0 : i, f);
 }
 
-/* Computes all rows of M, H, I for sequence b. If levels share them, a level has one row for nodes with all their
- * children, and one for the last real node. */
+/* Computes all rows of M, H, I for sequence b. If the nodes of a level share their couplings, the level has one row for
+ * nodes with all children (i = -1), and one for the last node that is not padding. */
 static void factor_tree(const struct part *t, int64_t b) {
     struct tree_level below = {0}, v = tree_bottom(&t->tree, t->leaves);
     if (t->leaves < 1) return;
@@ -211,7 +227,8 @@ static void factor_tree(const struct part *t, int64_t b) {
     }
 }
 
-/* Couplings that sequences share are factored once per part, unless the trees of the sequences differ. */
+/* Sets the tree of sequence b, and computes its M, H, I. If the sequences share their couplings and have equal trees,
+ * this is done for the part's first sequence only. */
 static void prepare(struct part *t, int64_t b, bool first) {
     t->tree = tree_of_sequence(t->c, b);
     t->leaves = t->tree.leaves;
@@ -222,11 +239,12 @@ static void prepare(struct part *t, int64_t b, bool first) {
 
 /* One or two children of a node. */
 struct messages {
-    const real *f0, *f1;               /* their factors */
+    const real *f0, *f1;               /* their M, H and I */
     const real *re0, *im0, *re1, *im1; /* their z */
 };
 
-/* z = s - M0 z0 (- M1 z1); after the last children, z is multiplied by I. */
+/* Computes z = s - M0 z0, or s - M0 z0 - M1 z1 for two children. If these are the last children of the node, z is then
+ * multiplied by I. */
 LRNN_INLINE void up_pass(bool two, bool last, bool complex_pivot, int64_t width, int64_t pitch, struct messages m,
                          const real *f, const real *s_re, const real *s_im, real *z_re, real *z_im) {
     const real *a_re = m.f0 + M_RE * pitch, *a_im = m.f0 + M_IM * pitch, *b_re = m.f1 + M_RE * pitch,
@@ -248,7 +266,7 @@ LRNN_INLINE void up_pass(bool two, bool last, bool complex_pivot, int64_t width,
     }
 }
 
-/* Node i of level v with all its children. `from` has z of the level below; s is the right-hand side of the node. */
+/* Computes z of node i of level v. `from`: z of the level below; s: the right-hand side of the node. */
 static void up_node(const struct part *t, struct tree_level below, struct tree_level v, int64_t i,
                     struct const_planes from, const real *s_re, const real *s_im, real *z_re, real *z_im) {
     int64_t children = tree_children(&t->tree, below, i);
@@ -275,7 +293,7 @@ static void up_node(const struct part *t, struct tree_level below, struct tree_l
     }
 }
 
-/* Computes z of all nodes except the leaves, from the right-hand side s. */
+/* Computes z of all nodes except the leaves. s: the right-hand side, which is u or, in backward, the gradient of x. */
 static void up(const struct part *t, struct const_planes s, struct planes z) {
     struct const_planes from = s;
     struct const_planes above = {z.re, z.im, z.stride, z.stride};
@@ -294,6 +312,7 @@ static void up(const struct part *t, struct const_planes s, struct planes z) {
 
 /* --- forward --------------------------------------------------------------------------------------------------- */
 
+/* Computes x = s - H p. */
 static void down_row(int64_t width, const real *h_re, const real *h_im, const real *p_re, const real *p_im,
                      const real *s_re, const real *s_im, real *x_re, real *x_im) {
 #pragma omp simd
@@ -304,6 +323,7 @@ static void down_row(int64_t width, const real *h_re, const real *h_im, const re
     }
 }
 
+/* Sets x of a level's padding to 0. */
 static void clear_padding(const struct part *t, struct tree_level v, struct planes x) {
     for (int64_t i = v.offset + v.real; i < v.offset + v.count; i++) {
         memset(x.re + i * x.stride, 0, (size_t)t->width * sizeof(real));
@@ -311,7 +331,7 @@ static void clear_padding(const struct part *t, struct tree_level v, struct plan
     }
 }
 
-/* Clears nodes past the end of a chain. */
+/* Sets x of the nodes after the end of a chain to 0. */
 static void clear_behind(const struct part *t, struct planes x) {
     for (int64_t i = tree_nodes(&t->tree); i < t->T; i++) {
         memset(x.re + i * x.stride, 0, (size_t)t->width * sizeof(real));
@@ -319,7 +339,8 @@ static void clear_behind(const struct part *t, struct planes x) {
     }
 }
 
-/* Turns z, which is in x except for leaves, into x of all nodes; z of a leaf is s. */
+/* Computes the solution of all nodes in the array x. On entry this array has z of all nodes except the leaves; z of a
+ * leaf is its s. */
 static void down(const struct part *t, struct const_planes s, struct planes x) {
     struct tree_level above = tree_root(&t->tree, t->leaves);
     clear_behind(t, x);
@@ -339,7 +360,7 @@ static void down(const struct part *t, struct const_planes s, struct planes x) {
     }
 }
 
-/* A tree of one node: x = u. */
+/* Sets x = s if the tree has only one node. */
 static void copy_root(const struct part *t, struct const_planes s, struct planes x) {
     if (t->tree.levels > 1 || t->leaves < 1) return;
     memcpy(x.re, s.re, (size_t)t->width * sizeof(real));
@@ -370,13 +391,15 @@ static void tree_solve_cpu_forward(const struct call *c, const struct exec *e) {
 
 /* --- backward -------------------------------------------------------------------------------------------------- */
 
-/* Rows of a node and its parent: solution x and lambda; and rows of their couplings' gradients. */
+/* Rows of the solution of a node (x) and of its parent (xp), rows of lambda of both (l, lp), and rows of the gradients
+ * of the node's couplings b and c. */
 struct pair {
     const real *x_re, *x_im, *xp_re, *xp_im, *l_re, *l_im, *lp_re, *lp_im;
     real *db_re, *db_im, *dc_re, *dc_im;
 };
 
-/* db += -lambda_v conj(x_p). If c is tied to b, also db += sign conj(dc); else dc += -lambda_p conj(x_v). */
+/* Adds -lambda_v conj(x_p) to db, and dc = -lambda_p conj(x_v) to the row of dc. If c is `tied` to b (c = sign
+ * conj(b)), there is no such row; then db also gets sign conj(dc). */
 LRNN_INLINE void couple_gradient(bool tied, real sign, int64_t width, struct pair p) {
 #pragma omp simd
     for (int64_t k = 0; k < width; k++) {
@@ -392,7 +415,9 @@ LRNN_INLINE void couple_gradient(bool tied, real sign, int64_t width, struct pai
     }
 }
 
-/* Writes or adds dtheta of one row of a table, from db. */
+/* Computes dtheta from db: multiplies by the derivative of the bound (tree_solve.c). Writes or adds it at `at` of the
+ * gradient of input `plane`, which has the real parts of theta, and of the next input, which has the imaginary
+ * parts. */
 static void unbound_plane(const struct call *c, int plane, int64_t at, int64_t width, const real *db_re,
                           const real *db_im) {
     const real *re = tensor_real(c->in[plane]) + at, *im = tensor_real(c->in[plane + 1]) + at;
@@ -414,17 +439,18 @@ static void unbound_plane(const struct call *c, int plane, int64_t at, int64_t w
     for (int64_t k = 0; d_im && k < width; k++) put(d_im + k, add_im, out_im[k]);
 }
 
+/* Computes dtheta of the row at `at` from its four rows of gradients d: db, and in the free form dc. */
 static void unbound_row(const struct call *c, int64_t at, int64_t width, int64_t pitch, const real *d) {
     unbound_plane(c, TREE_UP_RE, at, width, d, d + pitch);
     if (tree_solve_attr(c)->form == TREE_FREE) unbound_plane(c, TREE_DOWN_RE, at, width, d + 2 * pitch, d + 3 * pitch);
 }
 
-/* Clears n rows of a table from `rows` on. */
+/* Sets n rows to 0. */
 static void clear_rows(const struct part *t, int64_t n, real *rows) {
     for (int64_t i = 0; i < n; i++) memset(rows + i * t->pitch, 0, (size_t)t->width * sizeof *rows);
 }
 
-/* Gradients of the couplings between node i of level v and its parent; lambda of both is already computed. */
+/* Adds the gradients of the couplings of node i of level v. Lambda of the node and of its parent must be known. */
 static void couple_node(const struct part *t, int64_t b, struct tree_level v, int64_t i, struct pair p) {
     bool sample = t->sharing == OWN_OF_SAMPLE;
     real *d = t->table + (sample ? 0 : tree_row(t->sharing, v, i)) * 4 * t->pitch;
@@ -440,7 +466,7 @@ static void couple_node(const struct part *t, int64_t b, struct tree_level v, in
     if (sample) unbound_row(t->c, table_at(t, b, v, i), t->width, t->pitch, d);
 }
 
-/* Like `down`, for lambda; also computes the gradients of the couplings. */
+/* Computes lambda like `down`, and also the gradients of the couplings. */
 static void down_backward(const struct part *t, int64_t b, struct const_planes s, struct planes lambda,
                           struct const_planes x) {
     struct tree_level above = tree_root(&t->tree, t->leaves);
@@ -477,7 +503,7 @@ static void down_backward(const struct part *t, int64_t b, struct const_planes s
     }
 }
 
-/* Clears the gradient row of a node of sequence b in tables that have a row per node and sequence. */
+/* Sets the gradients of theta of one node of sequence b to 0, for inputs with a row per node and sequence. */
 static void clear_row(const struct part *t, int64_t b, int64_t node) {
     int64_t at = (b * t->T + node) * t->P + t->k;
     for (int plane = TREE_UP_RE; plane <= TREE_DOWN_IM; plane++)
@@ -485,8 +511,8 @@ static void clear_row(const struct part *t, int64_t b, int64_t node) {
             memset(t->c->din[plane] + at, 0, (size_t)t->width * sizeof(real));
 }
 
-/* In tables with a row per node and sequence, clears the rows that belong to no real child: the root's row, rows of
- * padding, and rows past the end of a chain. */
+/* If theta has a row per node and sequence, sets the gradients of unused rows to 0: the root's row, rows of padding,
+ * and rows after the end of a chain. */
 static void clear_unused_rows(const struct part *t, int64_t b) {
     if (t->sharing != OWN_OF_SAMPLE) return;
     struct tree_level v = tree_bottom(&t->tree, t->leaves);
@@ -495,7 +521,7 @@ static void clear_unused_rows(const struct part *t, int64_t b) {
     for (int64_t node = tree_nodes(&t->tree); node < t->T; node++) clear_row(t, b, node);
 }
 
-/* Copies lambda to du, for calls where lambda was not computed in place. */
+/* Writes lambda to du, or adds it, for calls where lambda was not computed in place. */
 static void put_lambda(const struct part *t, int plane, int64_t first, const real *lambda) {
     real *du = t->c->din[plane];
     bool add_du = call_accumulates(t->c, plane);
@@ -527,7 +553,8 @@ static void backward_part(const struct call *c, struct cut cut, int64_t index) {
     }
 }
 
-/* dtheta of one shared row and one strip of heads: the groups' sums in order, then through the bound. */
+/* Computes dtheta of one shared row for one strip: adds the sums of the groups in order, then applies the derivative of
+ * the bound. */
 static void reduce_row(const struct call *c, struct cut cut, int64_t strip, int64_t row) {
     real sum[4 * TREE_WIDTH];
     struct part t = tree_part(c, cut, PASS_BACKWARD, strip);
@@ -555,9 +582,9 @@ static void tree_solve_cpu_backward(const struct call *c, const struct exec *e) 
     for (int64_t i = 0; i < cut.strips * cut.tables; i++) reduce_row(c, cut, i / cut.tables, i % cut.tables);
 }
 
-/* Tolerance: the reference works in double. Here each of 2 * levels steps rounds; pivots of bounded systems are above
- * 1/2, so errors do not grow. A shared coupling's gradient sums B * nodes terms, whose error grows like the square root
- * of their number. */
+/* Tolerance: the reference computes in double. Here each of the 2 * levels steps rounds. Pivots of bounded systems are
+ * above 1/2, so errors do not grow. A shared coupling's gradient sums B * nodes terms, whose error grows like the
+ * square root of their number. */
 const struct kernel kernel_tree_solve_cpu = {
     .name = "tree_solve_cpu",
     .op = &op_tree_solve,

@@ -26,7 +26,7 @@ struct eval_flags {
 #define AT(field) offsetof(struct eval_flags, field)
 static const struct option flags[] = {
     {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL,
-     "task with its options, such as a5:length=512; none = the run's task", OPT_FILLED},
+     "task with its options, such as a5:length=512; default: the run's task", OPT_FILLED},
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records in which RUN is searched",
      OPT_FILLED},
     {"batch", OPT_INT, AT(batch), "auto", 1, 1 << 24, NULL, "sequences at a time; auto = as in the run", OPT_AUTO},

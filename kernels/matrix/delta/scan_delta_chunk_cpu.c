@@ -1,23 +1,24 @@
-/* scan_delta_chunk_cpu.c - the delta rule (scan_delta.c) with one beta and at most one decay per head on the CPU, a
- * chunk of steps at a time (UT transform of Yang et al. 2024). A chunk costs products of matrices and one triangular
- * solve, and hands the state to the next chunk.
+/* scan_delta_chunk_cpu.c - the delta rule (scan_delta.c) on the CPU, for calls with one beta and at most one decay per
+ * head. It computes a chunk of steps at a time (UT transform of Yang et al. 2024). A chunk costs products of matrices
+ * and one triangular solve, and hands the state to the next chunk.
  *
- * A token has one or more steps, and a chunk has one row r per step: k_r, v_r and, at a token's last step, q_r are the
- * rows of K, V and Q. f_r is the decay at the first step of a token, else 1. b = rate beta, where rate is a constant of
- * the op. a_r = f_first ... f_r;   L[r][s] = f_{s+1} ... f_r for s <= r;   l_s = L[last][s].
+ * A token has one or more steps, and a chunk has one row per step. k_r, v_r, q_r, u_r, w_r and p_r are row r of K, V,
+ * Q, U, W and P; q_r and w_r are 0 except at a token's last step. f_r is the decay at a token's first step, else 1. b =
+ * rate beta; rate and scale are constants of the op. S (dk x dv) is the state before the chunk. Products of f are
+ * a_r = f_first ... f_r,   L[r][s] = f_{s+1} ... f_r for s <= r,   l_s = L[last][s].
  * With U = diag(b) E and N = strict lower part of L o K K^T (o is the product element by element):
  *   E = V - diag(a) K S - N U      the errors: (I + N diag(b)) E = V - diag(a) K S
- *   O = scale ((L o Q K^T) U + diag(a) Q S)      a token's q and o are in the row of its last step
+ *   O = scale ((L o Q K^T) U + diag(a) Q S)      a token's o is in the row of its last step
  *   S <- a_last S + K^T diag(l) U
- * Adjoint. G is the gradient of the state after the chunk, W = scale dO, and P = diag(b) dU is also the gradient of V:
+ * Backward: G is the gradient of the state after the chunk, W = scale dO, and P = diag(b) dU is also the gradient of V:
  *   dU = (L o Q K^T)^T W + diag(l) K G - N^T P      from the last row to the first
  *   dbeta = rate dU . E
  *   dK = (diag(l) U) G^T - diag(a) P S^T - (L o P U^T) K - (L o P U^T)^T K + (L o W U^T)^T Q
  *   dQ = diag(a) W S^T + (L o W U^T) K
  *   G <- a_last G + (diag(a) Q)^T W - (diag(a) K)^T P
- * The gradient of f needs no division and no logarithm, so f may be negative or 0. It is the sum of two terms. The term
- * with c_t comes from G. The term with Y_t comes from the outputs and errors of the chunk's rows: Y_0 is the part that
- * reads S, the state before the chunk, and each R adds a pair of rows.
+ * The gradient of f needs no division and no logarithm, so f may be negative or 0. It has two terms: the one with c_t
+ * comes from G, the one with Y_t from the outputs and errors of the chunk. Y_0[r] is what row r reads from S, and
+ * R[r][s] is what row r reads from row s (t is a row, too):
  *   R[r][s] = (q_r . k_s)(w_r . u_s) - (k_r . k_s)(p_r . u_s)
  *   Y_0[r] = q_r . S w_r - k_r . S p_r      Y_{t+1}[r] = f_t Y_t[r] + R[r][t]
  *   c_0 = sum(G o S)      c_{t+1} = f_t c_t + k_t . G u_t
@@ -28,16 +29,16 @@
 #include "kernels/lib/scratch.h"
 #include "kernels/matrix/delta/solve.h"
 
-/* One head of one batch element. */
+/* One head of one sequence (number b of the batch), and constants of the call. */
 struct head {
     const struct call *c;
     struct state_shape s;
-    int64_t b, h, KW, VW; /* KW, VW: dk and dv padded */
+    int64_t b, h, KW, VW; /* KW, VW: dk and dv with padding */
     int64_t tokens;       /* tokens per chunk: a divisor of STATE_CHUNK with tokens * steps <= STATE_CHUNK */
     real rate, scale;
 };
 
-/* The factors of a chunk's rows. Rows after the end of the sequence have f = 1, b = 0 and zero vectors. */
+/* Values for each row of a chunk. Rows after the end of the sequence have f = 1, b = 0 and zero vectors. */
 struct factors {
     real f[STATE_CHUNK], b[STATE_CHUNK], a[STATE_CHUNK], after[STATE_CHUNK]; /* after[s]: l_s */
     real reads[STATE_CHUNK];                                                 /* Y_0 */
@@ -49,11 +50,11 @@ struct factors {
 /* Where a chunk lies. */
 struct chunk {
     int64_t token, count; /* token: index of its first token in the batch; count: number of tokens */
-    bool first, last;     /* it is the first chunk of the sequence (S = 0); it is the last (G = 0) */
+    bool first, last;     /* first: the sequence's first chunk, where S = 0; last: its last, where G = 0 */
 };
 
-/* Matrices of one chunk, each in its own array, so that tests detect a read past its end. In sizes, "chunk" means its
- * 16 rows. Rows of Q and W are zero except at a token's last step. */
+/* Matrices of one chunk, each in its own array, so that tests detect a read past its end. In the sizes below, "chunk"
+ * is the number of its rows, STATE_CHUNK. */
 struct matrices {
     struct factors *x;
     real *KQ;     /* 2 chunk x KW: keys, then queries */
@@ -62,8 +63,8 @@ struct matrices {
     real *E, *O;  /* chunk x VW */
     real *U;      /* chunk x VW */
     real *S;      /* KW x VW: the state of the current head */
-    real *pairs;  /* chunk x chunk: [s][r]: coefficients of the solves; backward puts R there afterwards */
-    /* Only backward has these, down to Y: */
+    real *pairs;  /* chunk x chunk, as [s][r]: coefficients of a triangular solve; later, in backward, R */
+    /* Only backward uses the arrays from here to Y: */
     real *G, *St, *Gt; /* G, KW x VW: the gradient of the state after the chunk; St, Gt: S and G transposed */
     real *PW, *PWt;    /* 2 chunk x VW: P, then W; and its transpose */
     real *mixed;       /* chunk x 2 chunk: row s has u_s . p_r for all r, then u_s . w_r for all r */
@@ -71,15 +72,15 @@ struct matrices {
     real *keys;        /* chunk x KW: U G^T */
     real *dU;          /* chunk x VW */
     real *Y;           /* chunk x chunk: Y_t[r] of the equations */
-    /* Arrays of states, one state per row: */
-    struct scratch_rows all_S;  /* forward: S of each head of the group that is computed together */
+    /* Arrays with a state (KW x VW) in each row. A group is the heads that are computed together. */
+    struct scratch_rows all_S;  /* forward: S of each head of the group */
     struct scratch_rows all_G;  /* backward: G of each head of the group */
-    struct scratch_rows states; /* backward: the state before each chunk between two stored states, recomputed */
+    struct scratch_rows states; /* backward: the state before each chunk between two states that forward stored */
 };
 
 enum { TWO = 2 * STATE_CHUNK };
 
-/* Takes all arrays of one thread from the scratch. Their sizes depend only on the sizes of a head. */
+/* Takes all arrays of one thread from its scratch memory. Their sizes depend only on the sizes of a head. */
 static struct matrices matrices_of(const struct head *d, enum pass pass, struct scratch *scratch) {
     int64_t KW = d->KW, VW = d->VW, heads = heads_side_by_side(KW * VW);
     struct matrices m = {.x = scratch_bytes(scratch, sizeof(struct factors))};
@@ -103,7 +104,8 @@ static struct matrices matrices_of(const struct head *d, enum pass pass, struct 
     return m;
 }
 
-/* Defines name(d, ...), which calls step(d, ...). For heads of 16 x 16 with one step per token, sizes are constants. */
+/* Defines name(d, ...), which calls step(d, ...). For heads of 16 x 16 with one step per token, the compiler sees all
+ * sizes as constants. */
 #define STATE_EACH_SIZE(name, step)                                                                                    \
     static void name(const struct head *d, const struct chunk *k, const struct matrices *m) {                          \
         if (d->s.steps == 1 && d->s.dk == STATE_VECTOR && d->s.dv == STATE_VECTOR) {                                   \
@@ -121,7 +123,7 @@ static struct matrices matrices_of(const struct head *d, enum pass pass, struct 
 FORCE_INLINE void read_factors(const struct head *d, const struct chunk *k, struct factors *x) {
     int64_t steps = d->s.steps, H = d->s.heads, rows = k->count * steps;
     const real *decay = value_row(d->c, DELTA_DECAY, k->token, d->h, 1);
-    const real *beta = value_row(d->c, DELTA_BETA, k->token, d->h, 1); /* betas of successive steps lie H apart */
+    const real *beta = value_row(d->c, DELTA_BETA, k->token, d->h, 1); /* successive steps' betas lie H apart */
     for (int64_t r = 0; r < STATE_CHUNK; r++) {
         x->f[r] = 1;
         x->b[r] = r < rows ? d->rate * beta[r * H] : 0;
@@ -145,7 +147,8 @@ FORCE_INLINE void read_rows(const struct head *d, const struct chunk *k, int i, 
     for (int64_t t = 0; t < k->count; t++) copy_row(n, from + t * ld, to + ((t + 1) * steps - 1) * width);
 }
 
-/* Computes the scores of all pairs (not multiplied by L), the errors and U. m->S is the state before the chunk. */
+/* Computes the scores (products of rows, without the factor L), the errors E, and U. m->S: the state before the
+ * chunk. */
 FORCE_INLINE void solve_errors(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW, dk = d->s.dk;
     const struct factors *x = m->x;
@@ -233,7 +236,8 @@ static void prefetch_tokens(const struct head *d, int64_t first, int64_t count, 
     prefetch_rows(1, dk * dv, kept_state(c, &d->s, d->b, first / STATE_CHUNK, h), 0);
 }
 
-/* Walks heads d[0] to d[n-1] through time together, chunk by chunk. */
+/* Computes heads d[0] to d[n-1] together: a chunk of all heads, then the next chunk. Every STATE_CHUNK tokens it stores
+ * the state for backward. */
 static void forward_heads(const struct head *d, int64_t n, struct matrices *m) {
     const struct state_shape *s = &d->s;
     for (int64_t h = 0; h < n; h++)
@@ -273,14 +277,14 @@ FORCE_INLINE void solve_adjoint(const struct head *d, const struct chunk *k, con
     for (int r = 0; r < STATE_CHUNK; r++) scale_row(VW, x->b[r], m->dU + r * VW, P + r * VW);
 }
 
-/* Computes the parts of dK and dQ that come from S and G at the chunk's borders, and `reads` and `writes` for the
- * gradient of f. */
+/* Computes the parts of dK and dQ that come from S and G. If the gradient of f is wanted, it also computes the arrays
+ * x->reads and x->writes, from which factor_gradients computes this gradient. */
 FORCE_INLINE void border_gradients(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW;
     struct factors *x = m->x;
     const real *K = m->KQ, *Q = K + STATE_CHUNK * KW;
     real *dK = m->dKQ, *dQ = dK + STATE_CHUNK * KW;
-    bool decays = d->c->din[DELTA_DECAY]; /* else the gradient of f is not wanted */
+    bool decays = d->c->din[DELTA_DECAY]; /* the gradient of f is wanted */
     memset(x->reads, 0, sizeof x->reads);
     memset(x->writes, 0, sizeof x->writes);
     if (k->first) {
@@ -305,7 +309,7 @@ FORCE_INLINE void border_gradients(const struct head *d, const struct chunk *k, 
     for (int s = 0; s < STATE_CHUNK; s++) add_row(KW, x->after[s], m->keys + s * KW, dK + s * KW);
 }
 
-/* Computes the gradient of f; `corner` is c_0. */
+/* Computes the gradient of f. `corner` is c_0 of the equations. */
 FORCE_INLINE void factor_gradients(const struct matrices *m, real corner) {
     struct factors *x = m->x;
     real corners[STATE_CHUNK];
@@ -327,8 +331,8 @@ FORCE_INLINE void factor_gradients(const struct matrices *m, real corner) {
         lanes_to(x->df + t, lanes_at(x->df + t) + lanes_at(x->after + t) * lanes_at(corners + t));
 }
 
-/* Multiplies U with P and W. Stores R in `pairs`, and the products times L in `mixed`. The first half of `mixed`, the
- * products with P, is strictly triangular and negated. */
+/* Computes u_s . p_r and u_s . w_r for all pairs of rows. Stores R in `pairs`, and these products times L in `mixed`.
+ * In `mixed` the products with p have the opposite sign, and they are 0 for s = r. */
 FORCE_INLINE void mix(const struct head *d, const struct matrices *m) {
     const struct factors *x = m->x;
     transpose(TWO, d->VW, m->PW, d->VW, m->PWt, TWO);
@@ -347,8 +351,8 @@ FORCE_INLINE void mix(const struct head *d, const struct matrices *m) {
     }
 }
 
-/* Adds the gradients that come from other rows of the same chunk. A key writes to the state and also reads from it (for
- * the error e), so its gradient has a part for each; a query only reads. */
+/* Adds the gradients that come from other rows of the same chunk. A key writes to the state, and it reads from the
+ * state to compute its error, so its gradient has two parts. A query only reads. */
 FORCE_INLINE void add_inner_gradients(const struct head *d, const struct matrices *m) {
     int64_t KW = d->KW;
     real *dK = m->dKQ, *dQ = dK + STATE_CHUNK * KW;
@@ -359,8 +363,8 @@ FORCE_INLINE void add_inner_gradients(const struct head *d, const struct matrice
     triangle_product(LOWER, KW, (struct factor){reads, 1, TWO}, (struct right){K, KW}, 1, dQ, KW);
 }
 
-/* Writes the rows of `from` to the gradient of input i. For queries it takes only the rows of the tokens' last
- * steps. */
+/* Writes the rows of `from` to the gradient of input i, or adds them to it. Of the rows for queries it takes only those
+ * of tokens' last steps. */
 FORCE_INLINE void write_rows(const struct head *d, const struct chunk *k, int i, int64_t n, const real *from,
                              int64_t width) {
     int64_t steps = d->s.steps, ld = d->s.heads * n, every = i == DELTA_Q ? steps : 1;
@@ -427,7 +431,7 @@ FORCE_INLINE void backward_sized(const struct head *d, const struct chunk *k, co
 
 STATE_EACH_SIZE(backward_chunk, backward_sized)
 
-/* Returns a state that forward stored: in place if it needs no padding, else a copy with padded rows. */
+/* Returns a state that forward stored: without a copy if it needs no padding, else a copy with padded rows. */
 static real *state_before(const struct head *d, int64_t kept, real *copy) {
     real *S = kept_state(d->c, &d->s, d->b, kept, d->h);
     if (d->KW == d->s.dk && d->VW == d->s.dv) return S;
@@ -469,7 +473,7 @@ static void backward_heads(const struct head *d, int64_t n, struct matrices *m) 
         }
 }
 
-/* --- both --------------------------------------------------------------------------------------------------------- */
+/* --- calls -------------------------------------------------------------------------------------------------------- */
 
 static struct head head_at(const struct call *c, const struct state_shape *s, int64_t i) {
     const struct delta_attr *a = delta_attr(c);
@@ -485,7 +489,7 @@ static bool scan_delta_chunk_applicable(const struct call *c, const char **why) 
 }
 
 /* Above these bounds, forward + backward is faster than scan_delta_cpu (measured with `lrnn perf crossover`). With
- * several steps per token the gain is smaller: most rows of Q are empty, and backward recomputes more states. */
+ * several steps per token the gain is smaller: most rows of Q are 0, and backward recomputes more states. */
 static bool scan_delta_chunk_preferred(const struct call *c) {
     struct state_shape s = delta_shape(c);
     return s.T >= 4 && s.dk >= 8 * s.steps && s.T * s.steps * s.dk >= 128;

@@ -429,13 +429,14 @@ START_TEST(help_says_the_default_that_applies) {
                         (option_find(config_options, flag) || option_find(backbone_options, flag));
         bool one_of_bench = strstr(" lr profile seed ", flag) != NULL;
         if (run_flag && !one_of_bench)
-            ck_assert_msg(profile_sets_flag(flag) == !!strstr(line, "default the profile's, else "), "%s", line);
+            ck_assert_msg(profile_sets_flag(flag) == !!strstr(line, "default: from the profile, else "), "%s", line);
     }
     expect("sweep --help all", 0);
-    expect_text(out, "passes over the training examples (1..1000000000); default the profile's, else 20\n", "sweep");
-    expect_text(out, "AdamW beta1 (0..0.999999); default 0.9\n", "sweep");
+    expect_text(out, "passes over the training examples (1..1000000000); default: from the profile, else 20\n",
+                "sweep");
+    expect_text(out, "AdamW beta1 (0..0.999999); default: 0.9\n", "sweep");
     expect("train --help all", 0);
-    expect_text(out, "passes over the training examples (1..1000000000); default 20\n", "train");
+    expect_text(out, "passes over the training examples (1..1000000000); default: 20\n", "train");
     expect("train s3 lstm -j 2", ST_USAGE);
     expect_text(err, "unknown flag '-j'", "train");
     expect("bench s3 -j 2 --jobs 3", ST_USAGE);
