@@ -11,7 +11,7 @@ extern "C" {
 
 /* Opens CUDA device `index` for work on a stream of the caller (cudaStream_t; NULL: the default stream). Flags of the
  * device and the environment stay as they are. It waits for the stream. Errors: ST_USAGE (built without CUDA, no
- * such device), ST_DEVICE (a call of CUDA failed, too old a device), ST_MEMORY. */
+ * such device, cudaStreamPerThread), ST_DEVICE (a call of CUDA failed, too old a device), ST_MEMORY. */
 enum status place_open_stream(struct place *p, int index, void *stream, struct error *e);
 
 /* Work on such a place is queued between place_enter and place_leave, by one thread at a time. place_enter makes the

@@ -169,12 +169,15 @@ typedef struct lrnn_scan_companion {
 LRNN_OP(scan_companion);
 
 /* LSTM with PyTorch's gates i, f, g, o: p_t = u_t + wh h_{t-1} + bh, c_t = sig(f) c_{t-1} + sig(i) tanh(g),
- * h_t = sig(o) tanh(c_t), from zero. u (B,T,4W) = wx x_t + bx, wh (4W,W), bh (4W) -> h (B,T,W). */
+ * h_t = sig(o) tanh(c_t). u (B,T,4W) = wx x_t + bx, wh (4W,W), bh (4W) -> h (B,T,W). The state after a token is its h
+ * and its c. */
 typedef struct lrnn_scan_lstm {
     lrnn_call call;
     int64_t width; /* W */
     lrnn_array u, wh, bh;
     lrnn_array h;
+    lrnn_array h0, c0; /* in, optional, both or none: state before the first token (B,W), else 0 */
+    lrnn_array c;      /* out, optional: (B,T,W) */
 } lrnn_scan_lstm;
 LRNN_OP(scan_lstm);
 
@@ -252,9 +255,10 @@ LRNN_OP(grid_scan);
  *     y_n = scale (sum over edges e into n of M_e C_e^T q_n + D_n (q_n . k_n) v_n)
  * links (B, 2*edges + 3*pairs), dense, in the memory of the arrays: for each edge its tail and its head, tail < head,
  * ascending by (tail, head); then for each pair of edges that follow each other their indices e' < e, and -1 if the
- * form `tree` leaves the pair out, else 0. Rows that a graph lacks are -1. reversed: edges lead from head to tail,
- * pairs from e to e'. q, k (B,T, H*dk), v, y (B,T, H*dv), direct D (B,T,H); source S, mark M (B,edges,H); transition T
- * (B,pairs,H). */
+ * form `tree` leaves the pair out, else 0. Rows that a graph lacks are -1. Other links are refused; on LRNN_CUDA a
+ * forward pass waits for the stream to read them, and a backward pass does not look. reversed: edges lead from head to
+ * tail, pairs from e to e'. q, k (B,T, H*dk), v, y (B,T, H*dv), direct D (B,T,H); source S, mark M (B,edges,H);
+ * transition T (B,pairs,H). */
 typedef struct lrnn_dag_scan {
     lrnn_call call;
     int64_t heads, key, value; /* H, dk, dv */

@@ -466,11 +466,15 @@ static lrnn_status compute_here(struct job *j) {
     return LRNN_OK;
 }
 
-static lrnn_status compute_there(const struct library_op *op, struct job *j) {
+/* Computes on the device; with `copy`, only copies bytes from the device, after all work that was queued before. */
+static lrnn_status do_there(const struct library_op *op, struct job *j, void *copy, const void *from, size_t bytes) {
     struct error e;
     pthread_mutex_lock(&j->device->busy);
     int before = place_enter(&j->device->place);
-    compute(j);
+    if (copy)
+        place_get(&j->device->place, copy, from, bytes);
+    else
+        compute(j);
     enum status status = place_leave(&j->device->place, before, &e);
     pthread_mutex_unlock(&j->device->busy);
     return status == ST_OK ? LRNN_OK : refuse(LRNN_DEVICE_FAILED, "%s: %s", op->name, e.text);
@@ -519,6 +523,27 @@ static lrnn_status check_kept(const struct library_op *op, const struct job *j, 
     return LRNN_OK;
 }
 
+/* Checks the op's whole numbers. On a device it waits for the stream to read them, and only in a forward pass. */
+static lrnn_status check_numbers(const struct library_op *op, struct job *j) {
+    const struct recorder *r = &j->recorder;
+    size_t bytes = (size_t)(r->call->batch * r->numbers_width) * sizeof *r->numbers;
+    if (!r->numbers || bytes == 0 || (j->device && r->pass == LRNN_BACKWARD)) return LRNN_OK;
+    const int32_t *rows = r->numbers;
+    int32_t *copy = j->device ? malloc(bytes) : NULL;
+    if (j->device && !copy) return refuse(LRNN_DEVICE_FAILED, "%s: no memory for %zu bytes", op->name, bytes);
+    lrnn_status status = LRNN_OK;
+    struct error e;
+    if (j->device) {
+        status = do_there(op, j, copy, rows, bytes);
+        rows = copy;
+    }
+    for (int64_t b = 0; b < r->call->batch && status == LRNN_OK; b++)
+        if (!r->numbers_fit(r, rows + b * r->numbers_width, &e))
+            status = refuse(LRNN_BAD_ARGUMENT, "%s: links of sequence %" PRId64 ": %s", op->name, b, e.text);
+    free(copy);
+    return status;
+}
+
 lrnn_status library_run(const struct library_op *op, const lrnn_call *d, lrnn_pass pass) {
     struct job j;
     lrnn_status status = prepare(op, d, pass, &j);
@@ -539,11 +564,12 @@ lrnn_status library_run(const struct library_op *op, const lrnn_call *d, lrnn_pa
         if (j.uses[i].low < c.base + measured.used && c.base < j.uses[i].high)
             return refuse(LRNN_BAD_ARGUMENT, "%s: the workspace overlaps %s in memory", op->name,
                           j.uses[i].operand->name);
-    status = check_kept(op, &j, kept.used, measured.used);
+    status = check_numbers(op, &j);
+    if (status == LRNN_OK) status = check_kept(op, &j, kept.used, measured.used);
     if (status != LRNN_OK) return status;
     kept =
         (struct cursor){.base = call->kept, .used = sizeof(struct kept), .clears = pass == LRNN_FORWARD && !j.device};
     bind_all(&j, &c, &kept);
     if (is_idle(&j)) return LRNN_OK;
-    return j.device ? compute_there(op, &j) : compute_here(&j);
+    return j.device ? do_there(op, &j, NULL, NULL, 0) : compute_here(&j);
 }

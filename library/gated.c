@@ -82,7 +82,11 @@ static void scan_lstm_record(struct recorder *r, const lrnn_scan_lstm *d) {
     int64_t W = library_size(r, "width", d->width, LIBRARY_LARGE);
     struct tensor *u = library_tokens(r, "u", &d->u, 4 * W);
     struct tensor *wh = library_shared(r, "wh", &d->wh, 2, (int64_t[]){4 * W, W});
-    struct tensor *bh = library_shared(r, "bh", &d->bh, 1, (int64_t[]){4 * W});
-    library_output(r, "h", &d->h, scan_lstm(r->graph, u, wh, bh));
+    struct tensor *bh = library_shared(r, "bh", &d->bh, 1, (int64_t[]){4 * W}), *cell = NULL;
+    if (!d->h0.data != !d->c0.data) graph_fail(r->graph, ST_USAGE, "h0 and c0 are one state; give both or none");
+    struct tensor *h0 = library_optional_state(r, "h0", &d->h0, W), *c0 = library_optional_state(r, "c0", &d->c0, W);
+    library_output(r, "h", &d->h, scan_lstm_from(r->graph, u, wh, bh, h0, c0, &cell));
+    if (d->c.data) library_output(r, "c", &d->c, cell);
+    if (d->c.grad && !d->c.data) graph_fail(r->graph, ST_USAGE, "c.grad is given and c.data is not");
 }
 LIBRARY_OP(scan_lstm, h, true)

@@ -54,6 +54,10 @@ struct recorder {
     int64_t B, T;       /* sequences, and the length of the longest */
     int64_t lead, tail; /* tokens before and after each sequence */
     bool kept;          /* the call has an array `kept` */
+    /* The op's whole numbers, B rows of `numbers_width` in the arrays' memory, and its check of a row; NULL: none. */
+    const int32_t *numbers;
+    int64_t numbers_width;
+    bool (*numbers_fit)(const struct recorder *r, const int32_t *row, struct error *e);
     struct state_map first, last;
     struct operand operands[MAX_OPERANDS];
     int n;
@@ -75,12 +79,15 @@ void library_length(struct recorder *r, int64_t length, const char *what);
  * absent. */
 struct tensor *library_tokens(struct recorder *r, const char *name, const lrnn_array *a, int64_t width);
 struct tensor *library_optional(struct recorder *r, const char *name, const lrnn_array *a, int64_t width);
+struct tensor *library_optional_state(struct recorder *r, const char *name, const lrnn_array *a, int64_t width);
 struct tensor *library_sequences(struct recorder *r, const char *name, const lrnn_array *a, int64_t width);
 struct tensor *library_rows(struct recorder *r, const char *name, const lrnn_array *a, int64_t rows, int64_t width);
 struct tensor *library_shared(struct recorder *r, const char *name, const lrnn_array *a, int rank, const int64_t *dims);
 
-/* Whole numbers (B,width), dense, in the arrays' memory. */
-struct tensor *library_numbers(struct recorder *r, const char *name, const int32_t *numbers, int64_t width);
+/* Whole numbers (B,width), dense, in the arrays' memory; an op has them once. A forward pass, and on the CPU a backward
+ * pass, is refused if `fit` returns false for a row; it says why. */
+struct tensor *library_numbers(struct recorder *r, const char *name, const int32_t *numbers, int64_t width,
+                               bool (*fit)(const struct recorder *r, const int32_t *row, struct error *e));
 
 void library_output(struct recorder *r, const char *name, const lrnn_array *a, struct tensor *t);
 

@@ -38,11 +38,19 @@ struct tensor *library_tokens(struct recorder *r, const char *name, const lrnn_a
     return add_input(r, name, a, AXES_TOKENS, 3, (int64_t[]){r->B, r->lead + r->T + r->tail, width});
 }
 
-struct tensor *library_optional(struct recorder *r, const char *name, const lrnn_array *a, int64_t width) {
-    if (a->data) return library_tokens(r, name, a, width);
+/* Adds an input that is absent. */
+static struct tensor *add_absent(struct recorder *r, const char *name, const lrnn_array *a, enum array_axes axes) {
     if (a->grad) graph_fail(r->graph, ST_USAGE, "%s.grad is wanted of an array that is absent", name);
-    add(r, name, a, ARRAY_IN, AXES_TOKENS, NULL);
+    add(r, name, a, ARRAY_IN, axes, NULL);
     return NULL;
+}
+
+struct tensor *library_optional(struct recorder *r, const char *name, const lrnn_array *a, int64_t width) {
+    return a->data ? library_tokens(r, name, a, width) : add_absent(r, name, a, AXES_TOKENS);
+}
+
+struct tensor *library_optional_state(struct recorder *r, const char *name, const lrnn_array *a, int64_t width) {
+    return a->data ? library_sequences(r, name, a, width) : add_absent(r, name, a, AXES_SEQUENCES);
 }
 
 struct tensor *library_sequences(struct recorder *r, const char *name, const lrnn_array *a, int64_t width) {
@@ -58,11 +66,15 @@ struct tensor *library_rows(struct recorder *r, const char *name, const lrnn_arr
     return add_input(r, name, a, AXES_SEQUENCES, 3, (int64_t[]){r->B, rows, width});
 }
 
-struct tensor *library_numbers(struct recorder *r, const char *name, const int32_t *numbers, int64_t width) {
+struct tensor *library_numbers(struct recorder *r, const char *name, const int32_t *numbers, int64_t width,
+                               bool (*fit)(const struct recorder *r, const int32_t *row, struct error *e)) {
     struct tensor *t = graph_input_ids(r->graph, name, 2, (int64_t[]){r->B, width}, INT32_MAX, true);
     if (r->call->batch > 0 && (!numbers || (uintptr_t)numbers % sizeof *numbers))
         graph_fail(r->graph, ST_USAGE, "%s is NULL or not aligned to its elements of 4 bytes", name);
     if (t) t->data = (void *)(uintptr_t)numbers;
+    r->numbers = numbers;
+    r->numbers_width = width;
+    r->numbers_fit = fit;
     return t;
 }
 

@@ -1,5 +1,5 @@
-/* jax_handler.c - the ops of liblrnn as one handler of XLA's foreign function interface, for lrnn.jax. `make jax`
- * builds it against the header that jaxlib comes with.
+/* jax_handler.c - the ops of liblrnn as handlers of XLA's foreign function interface, for lrnn.jax: one for the CPU and
+ * one for CUDA. `make jax` builds them against the header that jaxlib comes with.
  *
  * A call has these attributes: op, the op's name; pass, 0 forward and 1 backward; descriptor, the bytes of the op's
  * descriptor (include/lrnn.h) without addresses; at, for each buffer, operands first, the place in the descriptor where
@@ -38,10 +38,50 @@ static const void *attribute(const XLA_FFI_CallFrame *f, const char *name) {
     return NULL;
 }
 
+/* Sets device and stream of a call on CUDA; NULL: done. The forward pass keeps nothing there: kept values are measured
+ * when a function is traced, for the CPU's kernels. */
+static XLA_FFI_Error *set_device(const XLA_FFI_CallFrame *f, lrnn_call *call) {
+    XLA_FFI_Stream_Get_Args stream = {.struct_size = sizeof stream, .ctx = f->ctx};
+    XLA_FFI_DeviceOrdinal_Get_Args device = {.struct_size = sizeof device, .ctx = f->ctx};
+    if (call->offsets) return refuse(f, "lrnn.jax: offsets are on a CUDA device, and are taken on the CPU alone");
+    XLA_FFI_Error *error = f->api->XLA_FFI_Stream_Get(&stream);
+    if (!error) error = f->api->XLA_FFI_DeviceOrdinal_Get(&device);
+    call->device = LRNN_CUDA;
+    call->index = device.device_ordinal;
+    call->stream = stream.stream;
+    call->kept = NULL;
+    call->kept_bytes = 0;
+    return error;
+}
+
+/* Takes the call's workspace, on CUDA from XLA, which reuses it in the order of the stream; NULL: done. */
+static XLA_FFI_Error *take_workspace(const XLA_FFI_CallFrame *f, lrnn_call *call) {
+    if (call->device == LRNN_CPU) {
+        call->workspace = aligned_alloc(64, (call->workspace_bytes + 64) / 64 * 64);
+        return call->workspace ? NULL : refuse(f, "lrnn: no memory for the workspace");
+    }
+    if (call->workspace_bytes == 0) return NULL;
+    XLA_FFI_DeviceMemory_Allocate_Args args = {
+        .struct_size = sizeof args, .ctx = f->ctx, .size = call->workspace_bytes, .alignment = 64};
+    XLA_FFI_Error *error = f->api->XLA_FFI_DeviceMemory_Allocate(&args);
+    call->workspace = args.data;
+    return error;
+}
+
+static XLA_FFI_Error *give_workspace_back(const XLA_FFI_CallFrame *f, const lrnn_call *call) {
+    XLA_FFI_DeviceMemory_Free_Args args = {
+        .struct_size = sizeof args, .ctx = f->ctx, .size = call->workspace_bytes, .data = call->workspace};
+    if (call->device != LRNN_CPU) return call->workspace ? f->api->XLA_FFI_DeviceMemory_Free(&args) : NULL;
+    free(call->workspace);
+    return NULL;
+}
+
 /* Runs the op's function of the library; NULL: done. */
 static XLA_FFI_Error *run(const XLA_FFI_CallFrame *f, void *library, const XLA_FFI_ByteSpan *op, int backward,
-                          char *descriptor) {
+                          int on_cuda, char *descriptor) {
     lrnn_call *call = (lrnn_call *)(void *)descriptor;
+    XLA_FFI_Error *error = on_cuda ? set_device(f, call) : NULL;
+    if (error) return error;
     char name[80];
     const char *(*last_error)(void);
     lrnn_status (*measure)(const void *, lrnn_pass, size_t *), (*compute)(const void *);
@@ -53,11 +93,12 @@ static XLA_FFI_Error *run(const XLA_FFI_CallFrame *f, void *library, const XLA_F
     if (!measure || !compute || !last_error) return refuse(f, "lrnn: the library has no such op");
     if (measure(descriptor, backward ? LRNN_BACKWARD : LRNN_FORWARD, &call->workspace_bytes) != LRNN_OK)
         return refuse(f, last_error());
-    call->workspace = aligned_alloc(64, (call->workspace_bytes + 64) / 64 * 64);
-    if (!call->workspace) return refuse(f, "lrnn: no memory for the workspace");
+    error = take_workspace(f, call);
+    if (error) return error;
     lrnn_status status = compute(descriptor);
-    free(call->workspace);
-    return status == LRNN_OK ? NULL : refuse(f, last_error());
+    if (status != LRNN_OK) error = refuse(f, last_error());
+    XLA_FFI_Error *failure = give_workspace_back(f, call);
+    return error ? error : failure;
 }
 
 /* The numbers of a buffer of int32 or int64 as int64; NULL: no memory. The caller frees them. */
@@ -68,8 +109,7 @@ static int64_t *offsets_of(const XLA_FFI_Buffer *b) {
     return offsets;
 }
 
-EXPORT XLA_FFI_Error *lrnn_jax(XLA_FFI_CallFrame *f);
-XLA_FFI_Error *lrnn_jax(XLA_FFI_CallFrame *f) {
+static XLA_FFI_Error *handle(XLA_FFI_CallFrame *f, int on_cuda) {
     const XLA_FFI_Extension_Base *asked = f->extension_start;
     if (asked && asked->type == XLA_FFI_Extension_Metadata) {
         XLA_FFI_Metadata *about = ((const XLA_FFI_Metadata_Extension *)(const void *)asked)->metadata;
@@ -94,12 +134,22 @@ XLA_FFI_Error *lrnn_jax(XLA_FFI_CallFrame *f) {
             return refuse(f, "lrnn: no such place");
         }
         const void *address = b->data;
-        if (place == offsetof(lrnn_call, offsets) && !offsets) address = offsets = offsets_of(b);
+        if (place == offsetof(lrnn_call, offsets) && !offsets && !on_cuda) address = offsets = offsets_of(b);
         memcpy(descriptor + place, &address, sizeof address);
     }
     void *library = libraries[((lrnn_call *)(void *)descriptor)->dtype == LRNN_F64];
     XLA_FFI_Error *error = !library ? refuse(f, "lrnn: the library of this precision is not loaded")
-                                    : run(f, library, op, *(const int32_t *)pass->value != 0, descriptor);
+                                    : run(f, library, op, *(const int32_t *)pass->value != 0, on_cuda, descriptor);
     free(offsets);
     return error;
+}
+
+EXPORT XLA_FFI_Error *lrnn_jax(XLA_FFI_CallFrame *f);
+XLA_FFI_Error *lrnn_jax(XLA_FFI_CallFrame *f) {
+    return handle(f, 0);
+}
+
+EXPORT XLA_FFI_Error *lrnn_jax_cuda(XLA_FFI_CallFrame *f);
+XLA_FFI_Error *lrnn_jax_cuda(XLA_FFI_CallFrame *f) {
+    return handle(f, 1);
 }

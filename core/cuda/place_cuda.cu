@@ -204,6 +204,10 @@ enum status place_open_stream(struct place *p, int index, void *stream, struct e
     if (p->index < 0 || p->index >= count)
         return fail(e, ST_USAGE, "index=%d, expected 0 to %d: this machine has %d CUDA device%s", p->index, count - 1,
                     count, count == 1 ? "" : "s");
+    if ((cudaStream_t)stream == cudaStreamPerThread)
+        return fail(e, ST_USAGE,
+                    "the stream is cudaStreamPerThread, another one in each thread; make one by "
+                    "cudaStreamCreate, or use the default stream");
     cudaGetDevice(&before);
     enum status status = open_context(p, true, (cudaStream_t)stream, e);
     cudaSetDevice(before);

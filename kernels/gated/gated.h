@@ -41,6 +41,10 @@ struct tensor *scan_diag_complex(struct graph *g, struct tensor *a_re, struct te
  * tanh(g); h_t = sig(o) tanh(c_t); h_{-1} = c_{-1} = 0. u (B,T,4H) = wx x_t + bx, wh [4H][H], bh [4H] -> h (B,T,H). */
 struct tensor *scan_lstm(struct graph *g, struct tensor *u, struct tensor *wh, struct tensor *bh);
 
+/* scan_lstm from h_{-1} = h0 and c_{-1} = c0, both (B,H), or both NULL: zeros; *cell receives c (B,T,H). */
+struct tensor *scan_lstm_from(struct graph *g, struct tensor *u, struct tensor *wh, struct tensor *bh,
+                              struct tensor *h0, struct tensor *c0, struct tensor **cell);
+
 /* --- attributes of a call, for its kernels ------------------------------------------------------------------------ */
 
 struct scan_attr {
@@ -51,6 +55,16 @@ struct scan_attr {
 
 LRNN_INLINE const struct scan_attr *scan_attr(const struct call *c) {
     return (const struct scan_attr *)c->attr;
+}
+
+/* The first state of a call of scan_lstm, h0 (0) or c0 (1), and its row of sequence b; NULL: zeros. */
+LRNN_INLINE const struct tensor *lstm_first(const struct call *c, int which) {
+    return c->n_in > 3 ? c->in[3 + which] : NULL;
+}
+
+LRNN_INLINE const real *lstm_row(const struct call *c, int which, int64_t b) {
+    const struct tensor *first = lstm_first(c, which);
+    return first ? (const real *)first->data + b * first->dims[1] : NULL;
 }
 
 #ifdef __cplusplus

@@ -1,12 +1,12 @@
 /* scan_lstm.c - the LSTM recurrence (PyTorch gate order i, f, g, o): the op and its reference.
  *
  *   p_t = u_t + wh h_{t-1} + bh;   i, f, o = sigmoid, g = tanh of the quarters of p_t
- *   c_t = f c_{t-1} + i g;   h_t = o tanh(c_t);   h_{-1} = c_{-1} = 0
- * Backward, dh_t from the output and from t + 1, dc_t from t + 1:
+ *   c_t = f c_{t-1} + i g;   h_t = o tanh(c_t);   h_{-1} = c_{-1} = 0, or inputs 3 and 4
+ * Backward, dh_t and dc_t from the outputs and from t + 1:
  *   dc_t += dh_t o (1 - tanh(c_t)^2);   dp = (dc g i(1-i), dc c_{t-1} f(1-f), dc i (1-g^2), dh tanh(c) o(1-o))
  *   dc_{t-1} = dc_t f;   dh_{t-1} = wh^T dp_t;   du_t = dp_t;   dwh = sum dp_t h_{t-1}^T;   dbh = sum dp_t
- * Outputs 1 and 2 keep the activated gates (B,T,4H) and c (B,T,H) for the gradient; they have no gradient
- * themselves. */
+ * Output 1 is c (B,T,H), and output 2 keeps the activated gates (B,T,4H) for the gradient. The graph gives neither a
+ * gradient; the library (library/gated.c) may give c one. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -21,10 +21,18 @@ struct tensor *scan_lstm(struct graph *g, struct tensor *u, struct tensor *wh, s
     return c ? c->out[0] : NULL;
 }
 
+struct tensor *scan_lstm_from(struct graph *g, struct tensor *u, struct tensor *wh, struct tensor *bh,
+                              struct tensor *h0, struct tensor *c0, struct tensor **cell) {
+    struct call *c = graph_call(g, &op_scan_lstm, NULL, 0, (struct tensor *[]){u, wh, bh, h0, c0}, h0 ? 5 : 3);
+    *cell = c ? c->out[1] : NULL;
+    return c ? c->out[0] : NULL;
+}
+
 static void scan_lstm_infer(struct graph *g, struct call *c) {
     const struct tensor *u = c->in[0], *wh = c->in[1], *bh = c->in[2];
-    if (!infer_present(g, c, 3)) return;
+    if (!infer_present(g, c, c->n_in)) return;
     int64_t H = tensor_cols(wh);
+    const struct tensor *states[] = {lstm_first(c, 0), lstm_first(c, 1)};
     if (u->rank != 3 || wh->rank != 2 || bh->rank != 1) {
         graph_fail(g, ST_USAGE, "scan_lstm: u, wh, bh have rank %d, %d, %d, expected 3, 2, 1", u->rank, wh->rank,
                    bh->rank);
@@ -37,9 +45,17 @@ static void scan_lstm_infer(struct graph *g, struct call *c) {
         graph_fail(g, ST_USAGE, "scan_lstm: bh has %" PRId64 " elements, expected 4H = %" PRId64, bh->dims[0], 4 * H);
     } else {
         int64_t B = u->dims[0], T = u->dims[1];
+        for (int i = 0; i < 2 && states[i]; i++)
+            if (states[i]->rank != 2 || states[i]->dims[0] != B || states[i]->dims[1] != H) {
+                graph_fail(g, ST_USAGE,
+                           "scan_lstm: %s has %" PRId64 " rows of %" PRId64 ", expected B = %" PRId64
+                           " of H = %" PRId64,
+                           i ? "c0" : "h0", tensor_rows(states[i]), tensor_cols(states[i]), B, H);
+                return;
+            }
         graph_output(g, c, DT_REAL, 3, (int64_t[]){B, T, H});
-        struct tensor *gates = graph_output(g, c, DT_REAL, 3, (int64_t[]){B, T, 4 * H});
         struct tensor *cell = graph_output(g, c, DT_REAL, 3, (int64_t[]){B, T, H});
+        struct tensor *gates = graph_output(g, c, DT_REAL, 3, (int64_t[]){B, T, 4 * H});
         if (gates) gates->needs_grad = false;
         if (cell) cell->needs_grad = false;
     }
@@ -56,9 +72,11 @@ static struct cost scan_lstm_cost(const struct call *c, enum pass pass) {
 
 static bool scan_lstm_build(struct graph *g, const struct op_sizes *s) {
     int64_t H = s->dim;
-    if (s->variant > 0) return false;
-    struct tensor *u = input_tokens(g, s, "u", 4 * H), *wh = input_matrix(g, "wh", 4 * H, H);
-    scan_lstm(g, u, wh, input_vector(g, "bh", 4 * H));
+    if (s->variant > 1) return false;
+    struct tensor *u = input_tokens(g, s, "u", 4 * H), *wh = input_matrix(g, "wh", 4 * H, H), *cell = NULL;
+    struct tensor *bh = input_vector(g, "bh", 4 * H);
+    struct tensor *h0 = s->variant ? input_matrix(g, "h0", s->batch, H) : NULL;
+    scan_lstm_from(g, u, wh, bh, h0, s->variant ? input_matrix(g, "c0", s->batch, H) : NULL, &cell);
     return true;
 }
 
@@ -66,7 +84,7 @@ const struct op op_scan_lstm = {
     .name = "scan_lstm",
     .maths = "i,f,g,o = u_t + wh h_{t-1} + bh; c_t = sig(f) c_{t-1} + sig(i) tanh(g); h_t = sig(o) tanh(c_t)",
     .source = "Hochreiter & Schmidhuber 1997; gates as PyTorch",
-    .needs_in = 2,
+    .needs_in = 2 | 1 << 3 | 1 << 4,
     .needs_out = 7,
     .infer = scan_lstm_infer,
     .cost = scan_lstm_cost,
@@ -87,15 +105,17 @@ static void scan_lstm_ref_forward(const struct call *c, const struct exec *x) {
     for (int64_t token = 0; token < B * T; token++) {
         bool first = token % T == 0;
         const real *u = tensor_real(c->in[0]) + token * 4 * H;
-        real *h = tensor_real(c->out[0]) + token * H, *gates = tensor_real(c->out[1]) + token * 4 * H;
-        real *cell = tensor_real(c->out[2]) + token * H;
+        real *h = tensor_real(c->out[0]) + token * H, *cell = tensor_real(c->out[1]) + token * H;
+        real *gates = tensor_real(c->out[2]) + token * 4 * H;
+        const real *h_before = first ? lstm_row(c, 0, token / T) : h - H;
+        const real *c_before = first ? lstm_row(c, 1, token / T) : cell - H;
         for (int64_t r = 0; r < 4 * H; r++) {
             double p = (double)u[r] + bh[r];
-            for (int64_t j = 0; j < H && !first; j++) p += (double)wh[r * H + j] * h[j - H];
+            for (int64_t j = 0; j < H && h_before; j++) p += (double)wh[r * H + j] * h_before[j];
             gates[r] = (real)(r / H == 2 ? tanh(p) : sigmoid(p));
         }
         for (int64_t j = 0; j < H; j++) {
-            double before = first ? 0 : cell[j - H];
+            double before = c_before ? c_before[j] : 0;
             cell[j] = (real)(gates[H + j] * before + (double)gates[j] * gates[2 * H + j]);
             h[j] = (real)(gates[3 * H + j] * tanh(cell[j]));
         }
@@ -123,23 +143,25 @@ static size_t scan_lstm_ref_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-static void ref_backward_token(const struct call *c, struct sums s, int64_t token, bool first) {
-    int64_t H = tensor_cols(c->in[1]);
-    const real *wh = tensor_real(c->in[1]), *h_before = tensor_real(c->out[0]) + (token - 1) * H;
-    const real *gates = tensor_real(c->out[1]) + token * 4 * H, *cell = tensor_real(c->out[2]) + token * H;
+static void ref_backward_token(const struct call *c, struct sums s, int64_t b, int64_t t) {
+    int64_t H = tensor_cols(c->in[1]), token = b * c->in[0]->dims[1] + t;
+    const real *wh = tensor_real(c->in[1]), *cell = tensor_real(c->out[1]) + token * H;
+    const real *gates = tensor_real(c->out[2]) + token * 4 * H, *d_cell = call_dout(c, 1);
+    const real *h_before = t == 0 ? lstm_row(c, 0, b) : tensor_real(c->out[0]) + (token - 1) * H;
+    const real *c_before = t == 0 ? lstm_row(c, 1, b) : cell - H;
     for (int64_t j = 0; j < H; j++) {
         double i = gates[j], f = gates[H + j], g = gates[2 * H + j], o = gates[3 * H + j];
         double dh = call_dout(c, 0)[token * H + j] + s.dh[j], tanh_c = tanh(cell[j]);
-        double dc = s.dc[j] + dh * o * (1 - tanh_c * tanh_c);
+        double dc = s.dc[j] + (d_cell ? d_cell[token * H + j] : 0) + dh * o * (1 - tanh_c * tanh_c);
         s.dp[j] = dc * g * i * (1 - i);
-        s.dp[H + j] = first ? 0 : dc * cell[j - H] * f * (1 - f);
+        s.dp[H + j] = c_before ? dc * c_before[j] * f * (1 - f) : 0;
         s.dp[2 * H + j] = dc * i * (1 - g * g);
         s.dp[3 * H + j] = dh * tanh_c * o * (1 - o);
         s.dc[j] = dc * f;
     }
     memset(s.dh, 0, (size_t)H * sizeof *s.dh);
     for (int64_t r = 0; r < 4 * H; r++) {
-        for (int64_t j = 0; j < H && !first; j++) {
+        for (int64_t j = 0; j < H && h_before; j++) {
             s.dh[j] += s.dp[r] * wh[r * H + j];
             s.dwh[r * H + j] += s.dp[r] * h_before[j];
         }
@@ -158,7 +180,11 @@ static void scan_lstm_ref_backward(const struct call *c, const struct exec *x) {
     for (int64_t b = 0; b < B; b++) {
         memset(s.dh, 0, (size_t)H * sizeof *s.dh);
         memset(s.dc, 0, (size_t)H * sizeof *s.dc);
-        for (int64_t t = T - 1; t >= 0; t--) ref_backward_token(c, s, b * T + t, t == 0);
+        for (int64_t t = T - 1; t >= 0; t--) ref_backward_token(c, s, b, t);
+        for (int64_t j = 0; j < H && c->n_in > 3; j++) {
+            if (c->din[3]) put(c->din[3] + b * H + j, call_accumulates(c, 3), (real)s.dh[j]);
+            if (c->din[4]) put(c->din[4] + b * H + j, call_accumulates(c, 4), (real)s.dc[j]);
+        }
     }
     for (int64_t i = 0; c->din[1] && i < 4 * H * H; i++) put(c->din[1] + i, call_accumulates(c, 1), (real)s.dwh[i]);
     for (int64_t r = 0; c->din[2] && r < 4 * H; r++) put(c->din[2] + r, call_accumulates(c, 2), (real)s.dbh[r]);

@@ -244,6 +244,10 @@ static bool cut(const struct call *c, struct lstm_cut *k) {
 static bool scan_lstm_cluster_cuda_applicable(const struct call *c, const char **why) {
     struct lstm_cut k;
     bool fits = cut(c, &k);
+    if (lstm_first(c, 0)) {
+        *why = "it starts from zero";
+        return false;
+    }
     if (!fits) *why = "the recurrent weights are larger than the shared memory of a cluster's blocks on this device";
     return fits && lstm_products_fit(c, why);
 }
@@ -262,7 +266,7 @@ static void scan_lstm_cluster_cuda_forward(const struct call *c, const struct ex
     struct lstm_sums n = forward_sums(k);
     LAUNCH_CLUSTERS(x, lstm_forward_kernel, (unsigned)k.cluster, dim3((unsigned)(k.tiles() * k.cluster)),
                     dim3((unsigned)n.threads()), n.bytes(), k, tensor_real(c->in[0]), tensor_real(c->in[1]),
-                    tensor_real(c->in[2]), tensor_real(c->out[1]), tensor_real(c->out[2]), tensor_real(c->out[0]));
+                    tensor_real(c->in[2]), tensor_real(c->out[2]), tensor_real(c->out[1]), tensor_real(c->out[0]));
 }
 
 struct lstm_cluster_scratch {
@@ -294,8 +298,8 @@ static void scan_lstm_cluster_cuda_backward(const struct call *c, const struct e
     bool adds = c->din[0] && call_accumulates(c, 0);
     real *dp = c->din[0] && !adds ? c->din[0] : r.dp;
     LAUNCH_CLUSTERS(x, lstm_backward_kernel, (unsigned)k.cluster, dim3((unsigned)(k.tiles() * k.cluster)),
-                    dim3((unsigned)n.threads()), n.bytes(), k, tensor_real(c->in[1]), tensor_real(c->out[1]),
-                    tensor_real(c->out[2]), tensor_real(c->out[0]), call_dout(c, 0), dp,
+                    dim3((unsigned)n.threads()), n.bytes(), k, tensor_real(c->in[1]), tensor_real(c->out[2]),
+                    tensor_real(c->out[1]), tensor_real(c->out[0]), call_dout(c, 0), dp,
                     c->din[1] ? r.before : nullptr);
     if (adds) each(c, x, tensor_count(c->in[0]), passed_on{dp, c->din[0], true});
     lstm_weight_gradients(c, x, dp, r.before, r.sums);

@@ -25,7 +25,7 @@ static int64_t tiles_of(int64_t n, int64_t least) {
 #define STEP static inline __attribute__((always_inline)) /* so that `first` is a constant in the loops over units */
 
 /* Computes one step of one sequence. p has the pre-activations, and becomes the activated gates. `before` is c_{t-1};
- * it is not read at the first step. */
+ * it is not read at a first step from zero. */
 STEP void step_forward(bool first, int64_t H, real *p, const real *before, real *cell, real *h) {
 #pragma omp simd
     for (int64_t j = 0; j < H; j++) {
@@ -49,18 +49,22 @@ static void add_bias(int64_t n, const real *u, const real *bh, real *p) {
 static void forward_tile(const struct call *c, struct range rows) {
     int64_t T = c->in[0]->dims[1], H = tensor_cols(c->in[1]);
     const real *u = tensor_real(c->in[0]), *wh = tensor_real(c->in[1]), *bh = tensor_real(c->in[2]);
-    real *h = tensor_real(c->out[0]), *gates = tensor_real(c->out[1]), *cell = tensor_real(c->out[2]);
+    real *h = tensor_real(c->out[0]), *cell = tensor_real(c->out[1]), *gates = tensor_real(c->out[2]);
     for (int64_t t = 0; t < T; t++) {
         int64_t first = rows.begin * T + t;
         for (int64_t b = rows.begin; b < rows.end; b++)
             add_bias(4 * H, u + (b * T + t) * 4 * H, bh, gates + (b * T + t) * 4 * H);
-        if (t > 0)
-            real_gemm(false, true, rows.end - rows.begin, 4 * H, H, 1, h + (first - 1) * H, T * H, wh, H, true,
+        const real *h_before = t > 0 ? h + (first - 1) * H : lstm_row(c, 0, rows.begin);
+        if (h_before)
+            real_gemm(false, true, rows.end - rows.begin, 4 * H, H, 1, h_before, t > 0 ? T * H : H, wh, H, true,
                       gates + first * 4 * H, T * 4 * H);
         for (int64_t b = rows.begin; b < rows.end; b++) {
             real *p = gates + (b * T + t) * 4 * H, *now = cell + (b * T + t) * H, *out = h + (b * T + t) * H;
-            if (t == 0) step_forward(true, H, p, now, now, out);
-            if (t > 0) step_forward(false, H, p, now - H, now, out);
+            const real *before = t > 0 ? now - H : lstm_row(c, 1, b);
+            if (before)
+                step_forward(false, H, p, before, now, out);
+            else
+                step_forward(true, H, p, now, now, out);
         }
     }
 }
@@ -97,14 +101,16 @@ static size_t scan_lstm_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* Computes dp of sequence b at step t, and turns dc_t into dc_{t-1}. w->dh contains wh^T dp_{t+1}. `first` says that t
- * is 0; then c_{t-1} is not read. */
-STEP void step_backward(bool first, const struct call *c, const struct work *w, int64_t b, int64_t t) {
+/* Computes dp of sequence b at step t, and turns dc_t into dc_{t-1}. w->dh contains wh^T dp_{t+1}. `before` is
+ * c_{t-1}; it is not read at a `first` step from zero. */
+STEP void step_backward(bool first, const struct call *c, const struct work *w, int64_t b, int64_t t,
+                        const real *before) {
     int64_t H = tensor_cols(c->in[1]), token = b * c->in[0]->dims[1] + t;
-    const real *gates = tensor_real(c->out[1]) + token * 4 * H; /* gates i, f, g, o, with H values each */
-    const real *cell = tensor_real(c->out[2]) + token * H, *before = first ? cell : cell - H;
+    const real *gates = tensor_real(c->out[2]) + token * 4 * H; /* gates i, f, g, o, with H values each */
+    const real *cell = tensor_real(c->out[1]) + token * H, *d_cell = call_dout(c, 1);
     const real *dout = call_dout(c, 0) + token * H, *dh = w->dh + b * H;
     real *dc = w->dc + b * H, *dp = w->dp + token * 4 * H;
+    for (int64_t j = 0; j < H && d_cell; j++) dc[j] += d_cell[token * H + j];
 #pragma omp simd
     for (int64_t j = 0; j < H; j++) {
         real i = gates[j], f = gates[H + j], g = gates[2 * H + j], o = gates[3 * H + j];
@@ -120,7 +126,7 @@ STEP void step_backward(bool first, const struct call *c, const struct work *w, 
 
 static void backward_tile(const struct call *c, const struct work *w, struct range rows) {
     int64_t T = c->in[0]->dims[1], H = tensor_cols(c->in[1]), n = rows.end - rows.begin;
-    const real *wh = tensor_real(c->in[1]), *h = tensor_real(c->out[0]);
+    const real *wh = tensor_real(c->in[1]), *h = tensor_real(c->out[0]), *cell = tensor_real(c->out[1]);
     memset(w->dh + rows.begin * H, 0, (size_t)(n * H) * sizeof(real));
     memset(w->dc + rows.begin * H, 0, (size_t)(n * H) * sizeof(real));
     for (int64_t t = T - 1; t >= 0; t--) {
@@ -129,15 +135,20 @@ static void backward_tile(const struct call *c, const struct work *w, struct ran
                       w->dh + rows.begin * H, H);
         for (int64_t b = rows.begin; b < rows.end; b++) {
             real *late = w->late + (b * T + t) * H;
-            if (t == 0) {
-                step_backward(true, c, w, b, t);
-                memset(late, 0, (size_t)H * sizeof(real));
+            const real *h_before = t > 0 ? h + (b * T + t - 1) * H : lstm_row(c, 0, b);
+            const real *before = t > 0 ? cell + (b * T + t - 1) * H : lstm_row(c, 1, b);
+            if (before) {
+                step_backward(false, c, w, b, t, before);
+                memcpy(late, h_before, (size_t)H * sizeof(real));
             } else {
-                step_backward(false, c, w, b, t);
-                memcpy(late, h + (b * T + t - 1) * H, (size_t)H * sizeof(real));
+                step_backward(true, c, w, b, t, cell);
+                memset(late, 0, (size_t)H * sizeof(real));
             }
         }
     }
+    if (c->n_in > 3 && c->din[3])
+        real_gemm(false, false, n, H, 4 * H, 1, w->dp + rows.begin * T * 4 * H, T * 4 * H, wh, H,
+                  call_accumulates(c, 3), c->din[3] + rows.begin * H, H);
 }
 
 static void weight_gradient(const struct call *c, struct work s) {
@@ -160,6 +171,7 @@ static void scan_lstm_cpu_backward(const struct call *c, const struct exec *x) {
     struct work s = work_of(c, &scratch);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
     for (int64_t i = 0; i < tiles; i++) backward_tile(c, &s, part_at(B, tiles, i));
+    if (c->n_in > 3 && c->din[4]) sum_partials(B * H, 1, s.dc, 0, c->din[4], call_accumulates(c, 4));
     if (c->din[1]) weight_gradient(c, s);
     if (c->din[2]) column_sums(tokens, 4 * H, s.dp, NULL, c->din[2], call_accumulates(c, 2), s.sums);
     if (c->din[0] && call_accumulates(c, 0)) sum_partials(tokens * 4 * H, 1, s.dp, 0, c->din[0], true);

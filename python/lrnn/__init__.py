@@ -1,7 +1,8 @@
 """Scans of structured linear recurrences, forward and gradient, and the nets of lrnn, from Python.
 
-lrnn.torch has PyTorch operators and layers, lrnn.load an exported net, lrnn.jax the operators in JAX, lrnn.reference
-the naive forms in NumPy, lrnn.ops the library by ctypes, lrnn.records the records of runs.
+lrnn.torch has PyTorch operators and layers, lrnn.load an exported net, lrnn.jax the operators in JAX, lrnn.arrays the
+ops on arrays of any package, lrnn.reference the naive forms in NumPy, lrnn.ops the library by ctypes, lrnn.records the
+records of runs.
 """
 
 from lrnn.ops import LrnnError, library_path, version

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import forward_ad
 
@@ -44,6 +45,12 @@ def _first(t, axis):
     return t.movedim(axis, 0) if axis is not None else t
 
 
+def _stack(results: tuple[Tensor, ...]) -> Tensor:
+    """All batches' results. Kept values of other lengths are of other sizes; backward reads no more than its own."""
+    longest = max(r.shape[0] if r.dim() else 0 for r in results)
+    return torch.stack([F.pad(r, (0, longest - r.shape[0])) if r.dim() == 1 else r for r in results])
+
+
 def over_batches(call: Callable, together: Callable, info, axes, arguments):
     """The rule of vmap. together(arguments) is what one call for all batches takes, or None: then each batch is a call.
     Returns what call(*arguments) gives for each batch, and the mapped axis of every result."""
@@ -53,7 +60,7 @@ def over_batches(call: Callable, together: Callable, info, axes, arguments):
     joined = together(arguments, mapped, size)
     if joined is None:
         each = [call(*(a[i] if m else a for a, m in zip(arguments, mapped))) for i in range(size)]
-        return [torch.stack(results) for results in zip(*each)], [0] * len(each[0])
+        return [_stack(results) for results in zip(*each)], [0] * len(each[0])
     results = call(*joined)
     whole = [r.dim() == 1 for r in results]  # kept values, and results that are not there, have no batches
     return (

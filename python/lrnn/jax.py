@@ -1,12 +1,12 @@
-"""The scans in JAX, on the CPU: jit, grad, vjp, and vmap over a new axis of batches, through XLA's foreign function
-interface.
+"""The scans in JAX: jit, grad, vjp, and vmap over a new axis of batches, through XLA's foreign function interface. On
+CUDA they need a library with CUDA, and refuse offsets.
 
     import jax, lrnn.jax
     h, last = lrnn.jax.scan_block(z, v, gate="softmax", h0=None)
 
-Shapes are those of lrnn.torch. float32 and bfloat16, and float64 with jax_enable_x64. Not here: devices, forward mode
-(jvp) and gradients of gradients, which JAX refuses. vmap calls an op once, over all batches together; with offsets, or
-where arrays are shared by all sequences (a of scan_diag, wh of scan_lstm), it calls it once a batch.
+Shapes are those of lrnn.torch. float32 and bfloat16, and float64 with jax_enable_x64. Not here: forward mode (jvp) and
+gradients of gradients, which JAX refuses. vmap calls an op once, over all batches together; with offsets, or where
+arrays are shared by all sequences (a of scan_diag, wh of scan_lstm), it calls it once a batch.
 
 Sequences of unequal length: arrays without a batch axis, and offsets (B + 1 int32, from 0 to the number of tokens).
 """
@@ -28,8 +28,8 @@ from lrnn.ops import FORMS, GATES, OPS, LrnnError, choice, flat, tree_levels
 __all__ = [*OPS, "dag_links", "LrnnError"]
 
 
-def _register() -> None:
-    """Registers the handler that `make jax` or the wheel has built. ImportError: there is none."""
+def _register() -> ctypes.CDLL:
+    """Registers the handlers that `make jax` or the wheel has built. ImportError: there are none."""
     beside = os.path.dirname(ops.library_path())
     folders = [os.path.join(os.path.dirname(__file__), "lib"), beside, os.path.dirname(beside)]
     paths = [os.environ.get("LRNN_JAX", ""), *(os.path.join(f, "liblrnn-jax.so") for f in folders)]
@@ -43,9 +43,11 @@ def _register() -> None:
         if told and not double:
             raise ImportError(told.decode())
     jax.ffi.register_ffi_target("lrnn", jax.ffi.pycapsule(handler.lrnn_jax), platform="cpu")
+    jax.ffi.register_ffi_target("lrnn", jax.ffi.pycapsule(handler.lrnn_jax_cuda), platform="CUDA")
+    return handler
 
 
-_register()
+_handler = _register()
 
 
 @functools.lru_cache(maxsize=None)
@@ -149,7 +151,7 @@ def _differentiable(name: str, sizes: tuple, given: tuple, packed: bool):
     def differentiate(saved, cotangents):
         arrays, values, numbers, kept = saved
         found = backward(*arrays, *values, *cotangents, *numbers, *kept)
-        return (*found, *(np.zeros(n.shape, jax.dtypes.float0) for n in numbers))
+        return (*found, *(None for _ in numbers))
 
     run.defvjp(keep, differentiate)
     return run
@@ -206,9 +208,9 @@ def scan_companion(z, v, gate="softmax", s0=None, observer=False, offsets=None):
     return _shaped(s, m, n), _shaped(last, m, n)
 
 
-def scan_lstm(u, wh, bh, offsets=None):
-    """LSTM from zero: u (B,T,4W), wh (4W,W), bh (4W) -> h (B,T,W)."""
-    return _call("scan_lstm", {"u": u, "wh": wh, "bh": bh}, offsets, width=wh.shape[-1])[0]
+def scan_lstm(u, wh, bh, h0=None, c0=None, offsets=None):
+    """LSTM: u (B,T,4W), wh (4W,W), bh (4W), h0, c0 (B,W) -> h, c (B,T,W), whose last tokens are the last state."""
+    return tuple(_call("scan_lstm", {"u": u, "wh": wh, "bh": bh, "h0": h0, "c0": c0}, offsets, width=wh.shape[-1]))
 
 
 def scan_outer(q, k, v, decay, source=None, scale=1.0, c0=None, offsets=None):

@@ -388,9 +388,17 @@ def scan_companion(
     return s.unflatten(-1, (m, n)), last.unflatten(-1, (m, n))
 
 
-def scan_lstm(u: Tensor, wh: Tensor, bh: Tensor, offsets: Tensor | None = None) -> Tensor:
-    """LSTM from zero, gates i, f, g, o: u (B,T,4W) = wx x + bx, wh (4W,W), bh (4W) -> h (B,T,W)."""
-    return _call("scan_lstm", u, wh, bh, offsets, wh.shape[-1])
+def scan_lstm(
+    u: Tensor,
+    wh: Tensor,
+    bh: Tensor,
+    h0: Tensor | None = None,
+    c0: Tensor | None = None,
+    offsets: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """LSTM, gates i, f, g, o: u (B,T,4W) = wx x + bx, wh (4W,W), bh (4W); h0, c0 (B,W), else zeros -> h, c (B,T,W),
+    of which the last tokens are the last state."""
+    return _call("scan_lstm", u, wh, bh, h0, c0, offsets, wh.shape[-1])
 
 
 def scan_outer(

@@ -51,7 +51,8 @@ class Call(ctypes.Structure):
 class Op:
     """One op. sizes: the fields of its descriptor after `call`, in order. shapes(sizes): for each array its axes beside
     batch and time; "T" arrays are (B,T,W), "B" arrays (B,W), "R" arrays (B,rows,W), "S" arrays shared. numbers: a field
-    with the address of whole numbers (B,numbers_width(sizes))."""
+    with the address of whole numbers (B,numbers_width(sizes)). order: of the arrays in the descriptor, where it is not
+    inputs, outputs, states."""
 
     name: str
     sizes: tuple[tuple[str, type], ...]
@@ -63,10 +64,11 @@ class Op:
     last: str | None = None
     numbers: str | None = None
     numbers_width: Callable[[dict], int] | None = None
+    order: tuple[str, ...] = ()
     descriptor: type = field(init=False)
 
     def __post_init__(self):
-        arrays = self.inputs + self.outputs + tuple(a for a in (self.first, self.last) if a)
+        arrays = self.order or self.arrays
         numbers = [(self.numbers, ctypes.c_void_p)] if self.numbers else []
         fields = [("call", Call), *self.sizes, *numbers, *((a, Array) for a in arrays)]
         object.__setattr__(self, "descriptor", type(f"lrnn_{self.name}", (ctypes.Structure,), {"_fields_": fields}))
@@ -128,7 +130,8 @@ def _companion(s):
 
 def _lstm(s):
     w = s["width"]
-    return {"u": ("T", 4 * w), "wh": ("S", (4 * w, w)), "bh": ("S", (4 * w,)), "h": ("T", w)}
+    u, wh, bh = ("T", 4 * w), ("S", (4 * w, w)), ("S", (4 * w,))
+    return {"u": u, "wh": wh, "bh": bh, "h": ("T", w), "c": ("T", w), "h0": _state(w), "c0": _state(w)}
 
 
 def _outer(s):
@@ -251,7 +254,15 @@ OPS = {
             first="s0",
             last="last",
         ),
-        Op("scan_lstm", (("width", I64),), ("u", "wh", "bh"), ("h",), _lstm),
+        Op(
+            "scan_lstm",
+            (("width", I64),),
+            ("u", "wh", "bh", "h0", "c0"),
+            ("h", "c"),
+            _lstm,
+            optional=("h0", "c0"),
+            order=("u", "wh", "bh", "h", "h0", "c0", "c"),
+        ),
         Op(
             "scan_outer",
             _matrix_sizes((("heads", I64), ("groups", I64))),

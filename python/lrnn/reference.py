@@ -49,16 +49,16 @@ def scan_companion(z, v, gate="softmax", s0=None, observer=False):
     return out, s
 
 
-def scan_lstm(u, wh, bh):
+def scan_lstm(u, wh, bh, h0=None, c0=None):
     sigmoid = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731
     batch, length, width = u.shape[0], u.shape[1], wh.shape[1]
-    h = c = np.zeros((batch, width), u.dtype)
-    out = np.empty((batch, length, width), u.dtype)
+    h, c = (np.zeros((batch, width), u.dtype) if s is None else s for s in (h0, c0))
+    out, cells = np.empty((2, batch, length, width), u.dtype)
     for t in range(length):
         i, f, g, o = np.split(u[:, t] + h @ wh.T + bh, 4, -1)
-        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        c = cells[:, t] = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
         h = out[:, t] = sigmoid(o) * np.tanh(c)
-    return out
+    return out, cells
 
 
 def scan_outer(q, k, v, decay, source=None, scale=1.0, c0=None):

@@ -181,6 +181,9 @@ START_TEST(faults_are_refused) {
     boxes_call(&b)->index = -1;
     boxes_refused(&b, LRNN_UNSUPPORTED, "index=-1, expected 0 to ");
     boxes_call(&b)->index = 0;
+    boxes_call(&b)->stream = (void *)(uintptr_t)2;
+    boxes_refused(&b, LRNN_UNSUPPORTED, "the stream is cudaStreamPerThread");
+    boxes_call(&b)->stream = NULL;
     boxes_call(&b)->workspace_bytes -= 64;
     boxes_refused(&b, LRNN_NO_WORKSPACE, "and this pass needs");
 #ifdef LRNN_CUDA_HOST
@@ -190,6 +193,25 @@ START_TEST(faults_are_refused) {
     boxes_refused(&b, LRNN_DEVICE_FAILED, "failed at");
     unsetenv("LRNN_CUDA_HOST_FAIL");
 #endif
+    boxes_free(&b);
+    close_there(&t);
+}
+END_TEST
+
+static const int32_t *links_there(void *to, const int32_t *links, size_t bytes) {
+    struct there *t = to;
+    place_put(&t->place, t->memory.base + MEMORY / 2, links, bytes);
+    return (const int32_t *)(void *)(t->memory.base + MEMORY / 2);
+}
+
+START_TEST(faults_of_links_are_refused) {
+    struct op_boxes b;
+    struct there t;
+    make(&b, op_case_of("dag_scan"), APART);
+    open_there(&t);
+    move_there(&t, &b, LRNN_FORWARD);
+    ck_assert_uint_lt(t.used, MEMORY / 2);
+    boxes_links_refused(&b, links_there, &t);
     boxes_free(&b);
     close_there(&t);
 }
@@ -210,6 +232,7 @@ Suite *check_cuda_library(void) {
     tcase_add_loop_test(tests, values_are_the_cpus, 0, op_case_count());
     tcase_add_loop_test(tests, kept_values_change_nothing, 0, op_case_count());
     tcase_add_test(tests, faults_are_refused);
+    tcase_add_test(tests, faults_of_links_are_refused);
     suite_add_tcase(suite, tests);
     return suite;
 }

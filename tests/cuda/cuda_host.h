@@ -213,6 +213,7 @@ enum cudaError_t {
 };
 
 typedef struct cuda_host_stream *cudaStream_t;
+#define cudaStreamPerThread ((cudaStream_t)(uintptr_t)2)
 typedef struct cuda_host_event *cudaEvent_t;
 typedef struct cuda_host_graph *cudaGraph_t;
 typedef struct cuda_host_graph *cudaGraphExec_t;

@@ -48,6 +48,7 @@ CASES = [
     ("scan_companion", [draw(B, T, 4, 3), draw(B, T, 3)], {"s0": draw(B, 3, 3)}, {}),
     ("scan_companion", [draw(B, T, 3, 3), draw(B, T, 3)], {}, {"observer": True, "gate": "sigmoid"}),
     ("scan_lstm", [draw(B, T, 12), draw(12, 3), draw(12)], {}, {}),
+    ("scan_lstm", [draw(B, T, 12), draw(12, 3), draw(12)], {"h0": draw(B, 3), "c0": draw(B, 3)}, {}),
     (
         "scan_outer",
         [draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, T, 2, 4), draw(B, T, 2, low=0.2)],
@@ -166,8 +167,9 @@ def packed_apart(name, arrays, named, rest, lengths):
     def alone(*given):
         own = {"T": lambda a, b, n: a[b : b + 1, :n], "B": lambda a, b, n: a[b : b + 1], "S": lambda a, b, n: a}
         parts = [run([own[k](a, b, n) for k, a in zip(kinds, given)]) for b, n in enumerate(lengths)]
-        tokens = jnp.concatenate([p[0].reshape(-1, *p[0].shape[2:]) for p in parts])
-        return [tokens, *(jnp.concatenate(last) for last in zip(*(p[1:] for p in parts)))]
+        n = 2 if name == "scan_lstm" else 1  # outputs with a row a token
+        tokens = [jnp.concatenate([a.reshape(-1, *a.shape[2:]) for a in out]) for out in zip(*(p[:n] for p in parts))]
+        return [*tokens, *(jnp.concatenate(last) for last in zip(*(p[n:] for p in parts)))]
 
     def objective(form):
         return lambda *given: sum((abs(r) ** 2).sum() for r in form(*given))
@@ -193,11 +195,45 @@ twice = jax.vmap(jax.vmap(jax.grad(lambda v: (lrnn.jax.scan_outer(q, k, v, decay
 grid = jnp.stack([jnp.stack([v, 2 * v]), jnp.stack([3 * v, 4 * v])])
 check("vmap of vmap", jnp.allclose(twice(grid)[1, 0], 3 * twice(grid)[0, 0], rtol=0, atol=1e-12))
 
+# Offsets may be mapped too: other lengths in each batch.
+z, v, h0 = draw(2, 9, 2, 3, 3), draw(2, 9, 2, 3), draw(2, 3, 2, 3)
+cuts = jnp.array([[0, 4, 4, 9], [0, 2, 8, 9]], jnp.int32)
+of_one = jax.grad(
+    lambda z, v, h0, cut: sum((r**2).sum() for r in lrnn.jax.scan_block(z, v, h0=h0, offsets=cut)), (0, 1, 2)
+)
+mapped = jax.jit(jax.vmap(of_one))(z, v, h0, cuts)
+apart = [of_one(z[i], v[i], h0[i], cuts[i]) for i in (0, 1)]
+same = [jnp.allclose(m[i], a, rtol=0, atol=1e-12) for i in (0, 1) for m, a in zip(mapped, apart[i])]
+check("vmap over offsets under grad is separate calls", all(same))
+
+# CUDA: what can be seen without a device. The call is lowered for it, and its handler refuses offsets.
+here = jax.jit(lambda z, v: lrnn.jax.scan_block(z, v)[0]).trace(draw(B, T, 2, 3, 4), draw(B, T, 2, 4))
+check("a call is lowered for CUDA", "@lrnn(" in here.lower(lowering_platforms=("cuda",)).as_text())
+
 empty = lrnn.jax.scan_block(draw(0, 5, 2, 3, 4), draw(0, 5, 2, 4))[0]
 check("an empty batch works", empty.shape == (0, 5, 2, 4))
 half = lrnn.jax.scan_block(draw(B, T, 2, 3, 4).astype(jnp.bfloat16), draw(B, T, 2, 4).astype(jnp.bfloat16))[0]
 check("bfloat16 works", half.dtype == jnp.bfloat16 and jnp.isfinite(half).all())
+jax.ffi.register_ffi_target("lrnn_cuda", jax.ffi.pycapsule(lrnn.jax._handler.lrnn_jax_cuda), platform="cpu")
+
+
+def by_cuda_handler(function):
+    """What the handler for CUDA says to a call on the CPU."""
+    call = jax.ffi.ffi_call
+    jax.ffi.ffi_call = lambda name, outs: call("lrnn_cuda", outs)
+    lrnn.jax._differentiable.cache_clear(), lrnn.jax._pass.cache_clear()
+    try:
+        jax.block_until_ready(function())
+    finally:
+        jax.ffi.ffi_call = call
+        lrnn.jax._differentiable.cache_clear(), lrnn.jax._pass.cache_clear()
+
+
 for words, wrong in (
+    (
+        "offsets are on a CUDA device",
+        lambda: by_cuda_handler(lambda: lrnn.jax.scan_hadamard(draw(T, 4), draw(2, 4), offsets=jnp.array([0, 3, T]))),
+    ),
     ("expected float64(3, 5, 24)", lambda: lrnn.jax.scan_block(draw(B, T, 2, 3, 3), draw(B, T, 2, 4))),
     ("expected one of softmax", lambda: lrnn.jax.scan_block(draw(B, T, 2, 3, 4), draw(B, T, 2, 4), gate="soft")),
     ("dtype float16", lambda: lrnn.jax.scan_diag(draw(5).astype(jnp.float16), draw(B, T, 5).astype(jnp.float16))),

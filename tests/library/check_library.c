@@ -441,6 +441,22 @@ START_TEST(faults_are_refused) {
 }
 END_TEST
 
+static const int32_t *in_place(void *to, const int32_t *links, size_t bytes) {
+    (void)to, (void)bytes;
+    return links;
+}
+
+/* Links to nodes or edges that are not there, on which kernels would have nothing to compute. */
+START_TEST(faults_of_links_are_refused) {
+    struct op_boxes b;
+    boxes_make(&b, op_case_of("dag_scan"), 3, 5, NULL, NATIVE, LAYOUT_APART, false, 31);
+    boxes_run(&b, LRNN_FORWARD);
+    boxes_links_refused(&b, in_place, NULL);
+    boxes_check_guards(&b);
+    boxes_free(&b);
+}
+END_TEST
+
 START_TEST(observer_starts_from_zero) {
     struct op_boxes b;
     boxes_make(&b, op_case_of("scan_companion"), 2, 5, NULL, NATIVE, LAYOUT_DENSE, true, 29);
@@ -488,6 +504,7 @@ Suite *check_library(void) {
     tcase_add_loop_test(tests, empty_shapes_work, 0, n);
     tcase_add_loop_test(tests, first_state_alone_has_its_gradient, 0, n);
     tcase_add_test(tests, faults_are_refused);
+    tcase_add_test(tests, faults_of_links_are_refused);
     tcase_add_test(tests, observer_starts_from_zero);
     tcase_add_test(tests, descriptors_may_grow);
     tcase_add_test(tests, ops_are_listed);

@@ -57,6 +57,7 @@ CASES = [
     ("scan_companion", [draw(B, T, 4, 3), draw(B, T, 3)], {"s0": draw(B, 3, 3)}, {}),
     ("scan_companion", [draw(B, T, 3, 3), draw(B, T, 3)], {}, {"observer": True, "gate": "sigmoid"}),
     ("scan_lstm", [draw(B, T, 12), draw(12, 3), draw(12)], {}, {}),
+    ("scan_lstm", [draw(B, T, 12), draw(12, 3), draw(12)], {"h0": draw(B, 3), "c0": draw(B, 3)}, {}),
     (
         "scan_outer",
         [draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, T, 2, 4), draw(B, T, 2, low=0.2)],
@@ -251,9 +252,9 @@ check("bfloat16 works", h.dtype == torch.bfloat16 and h.isfinite().all())
 
 
 
-def wrong_links():
+def wrong_links(links):
     tensors, rest = next((case[1], case[3]) for case in CASES if case[0] == "dag_scan")
-    return lrnn.torch.dag_scan(*tensors, **{**rest, "links": rest["links"][:, 1:]})
+    return lrnn.torch.dag_scan(*tensors, **{**rest, "links": links(rest["links"])})
 
 
 for words, wrong in (
@@ -261,7 +262,11 @@ for words, wrong in (
         "expected (3, 6, 24)",
         lambda: torch.ops.lrnn.scan_block(draw(B, T, 23), draw(B, T, 8), None, None, 4, 2, 0, False),
     ),
-    ("expected contiguous int32 (3, 22)", lambda: wrong_links()),
+    ("expected contiguous int32 (3, 22)", lambda: wrong_links(lambda links: links[:, 1:])),
+    (
+        "edge 4 leads from 4 to 5, expected nodes from 0 to 4",
+        lambda: wrong_links(lambda links: links + (links == 3).int() + (links == 4).int()),
+    ),
     ("to one of a higher number", lambda: lrnn.torch.dag_links([[(1, 0)]])),
     ("counted from 0", lambda: lrnn.torch.dag_links([[(-1, 0)]])),
     (
@@ -305,6 +310,13 @@ nested = torch.func.vmap(torch.func.vmap(torch.func.grad(one, argnums=2)))
 pairs = [torch.stack([x, x.flip(0)]) for x in (qs, ks, vs, decays)]
 plain = torch.stack([torch.func.vmap(torch.func.grad(one, argnums=2))(*(x[i] for x in pairs)) for i in (0, 1)])
 check("vmap of vmap of a gradient", torch.allclose(nested(*pairs), plain, rtol=0, atol=1e-9))
+cuts = torch.tensor([[0, 4, 4, 9], [0, 2, 8, 9]])  # offsets may be mapped too: other lengths in each batch
+squares = lambda *given: sum((r**2).sum() for r in lrnn.torch.scan_outer(*given[:4], offsets=given[4]))  # noqa: E731
+of_one = torch.func.grad(squares, (0, 2))
+tokens = [draw(2, 9, 2, 3), draw(2, 9, 2, 3), draw(2, 9, 2, 4), draw(2, 9, 2, low=0.2), cuts]
+mapped, apart = torch.func.vmap(of_one)(*tokens), [of_one(*(t[i] for t in tokens)) for i in (0, 1)]
+same = [torch.allclose(m[i], a, rtol=0, atol=1e-12) for i in (0, 1) for m, a in zip(mapped, apart[i])]
+check("vmap over offsets under grad is separate calls", all(same))
 last = lambda v: lrnn.torch.scan_outer(q, k, v, decay)[0].square().sum()  # noqa: E731
 for words, wrong in (
     ("gradient of a gradient", lambda: torch.func.grad(lambda v: torch.func.grad(last)(v).sum())(v)),
@@ -319,11 +331,12 @@ for words, wrong in (
 
 # The gradient takes what the forward pass kept: nothing of a forward pass that needs no gradient.
 u, wh, bh = draw(B, T, 12), draw(12, 3), draw(12)
-kept = {keep: torch.ops.lrnn.scan_lstm(u, wh, bh, None, 3, keep)[-1] for keep in (False, True)}
+kept = {keep: torch.ops.lrnn.scan_lstm(u, wh, bh, None, None, None, 3, keep)[-1] for keep in (False, True)}
 check("values are kept where a gradient may come", kept[True].numel() > 0 == kept[False].numel())
-h = torch.ops.lrnn.scan_lstm(u, wh, bh, None, 3, True)[0]
+h, c, _ = torch.ops.lrnn.scan_lstm(u, wh, bh, None, None, None, 3, True)
 without, with_kept = (
-    torch.ops.lrnn.scan_lstm_backward(u, wh, bh, h, h.cos(), kept[keep], [True] * 3, None, 3) for keep in (False, True)
+    torch.ops.lrnn.scan_lstm_backward(u, wh, bh, *[None] * 2, h, c, h.cos(), None, kept[keep], [True] * 5, None, 3)
+    for keep in (False, True)
 )
 check("gradients with and without kept values", all(torch.equal(a, b) for a, b in zip(without, with_kept)))
 

@@ -7,8 +7,8 @@
 #   - the exported symbols are those of library/symbols.txt
 #   - examples/scan_block.c compiles against the installed header by both compilers, and its gradients are right
 #   - a client that was compiled with the header of version 0.1 works with today's library
-#   - lrnn.torch, lrnn.load and lrnn.jax pass the check_*.py here, where $PYTHON (python3) has PyTorch and JAX; else it
-#     says which were not checked
+#   - lrnn.arrays, lrnn.torch, lrnn.load and lrnn.jax pass the check_*.py here, where $PYTHON (python3) has NumPy,
+#     PyTorch and JAX; else it says which were not checked
 #   - libraries of a wheel in dist/ compute under qemu as processors of the levels 2, 3 and 4, where there is one
 #   - make uninstall removes every file
 set -eu
@@ -46,7 +46,12 @@ client "$CXX" "$folder/client.cc" -std=c++17
 python=${PYTHON:-python3}
 export PYTHONPATH=python LRNN_LIBRARY="$PWD/liblrnn.so" LRNN_LIBRARY_F64="$PWD/liblrnn-f64.so"
 has() { "$python" -c "import $1" 2>/dev/null; }
-if has torch || has jax; then make --no-print-directory CUDA=0 REAL=double library; fi
+if has torch || has jax || has numpy; then make --no-print-directory CUDA=0 REAL=double library; fi
+if has numpy; then
+    "$python" tests/library/check_arrays.py || fail "lrnn.arrays does not hold what check_arrays.py asks"
+else
+    echo "lrnn.arrays was not checked: $python has no NumPy"
+fi
 if has torch; then
     "$python" tests/library/check_torch.py || fail "lrnn.torch does not hold what check_torch.py asks"
 else
@@ -68,7 +73,8 @@ if command -v qemu-x86_64 >/dev/null && [ -n "$wheel" ]; then
     "$python" -m zipfile -e "$wheel" "$folder/wheel"
     file=$("$python" -c 'import sys; print(sys.executable)')
     for cpu in Nehalem Haswell max; do
-        env -u LRNN_LIBRARY PYTHONPATH="$folder/wheel" qemu-x86_64 -cpu "$cpu" "$file" tests/library/check_levels.py ||
+        env -u LRNN_LIBRARY -u LRNN_LIBRARY_F64 PYTHONPATH="$folder/wheel" \
+            qemu-x86_64 -cpu "$cpu" "$file" tests/library/check_levels.py ||
             fail "the library of $wheel for $cpu does not hold what check_levels.py asks"
     done
     rm -rf "$folder/wheel"

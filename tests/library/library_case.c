@@ -183,6 +183,13 @@ const struct op_case op_cases[] = {
      LENGTH,
      true,
      {IN(scan_lstm, u, 12), SHARED(scan_lstm, wh, 12, 3), SHARED(scan_lstm, bh, 0, 12), OUT(scan_lstm, h, 3)}},
+    {OP(scan_lstm),
+     lstm_sizes,
+     3,
+     LENGTH,
+     true,
+     {IN(scan_lstm, u, 12), SHARED(scan_lstm, wh, 12, 3), SHARED(scan_lstm, bh, 0, 12), ROW(scan_lstm, h0, 3),
+      ROW(scan_lstm, c0, 3), OUT(scan_lstm, h, 3), OUT(scan_lstm, c, 3)}},
     {OP(scan_outer),
      outer_sizes,
      2,
@@ -472,6 +479,36 @@ void boxes_refused(const struct op_boxes *b, lrnn_status status, const char *wor
     lrnn_status found = b->op->forward(b->descriptor);
     ck_assert_msg(found == status && strstr(lrnn_last_error(), words), "%d, expected %d with \"%s\": %s", found, status,
                   words, lrnn_last_error());
+}
+
+void boxes_links_refused(struct op_boxes *b, const int32_t *(*put)(void *to, const int32_t *links, size_t bytes),
+                         void *to) {
+    static const struct {
+        int row, at, value; /* the number to change */
+        const char *words;
+    } faults[] = {
+        {0, 9, 5, "links of sequence 0: edge 4 leads from 3 to 5, expected nodes from 0 to 4"},
+        {1, 6, INT32_MAX, "links of sequence 1: edge 3 leads from 2147483647 to 4"},
+        {1, 8, 0, "edge 4 leads from 0 to -1"},
+        {0, 0, -2, "edge 0 leads from -2 to 1"},
+        {0, 6, 3, "edge 3 leads from 3 to 3, expected nodes from 0 to 4, the tail below the head"},
+        {0, 1, 3, "edge 1, from 0 to 2, comes after one from 0 to 3"},
+        {0, 14, 5, "pair 1 is 1, 5, 0"},
+        {0, 14, INT32_MAX, "pair 1 is 1, 2147483647, 0"},
+        {0, 13, 2, "pair 1 is 2, 3, 0, expected an edge, a later one that begins where it ends"},
+        {0, 12, 7, "pair 0 is 0, 2, 7"},
+        {2, 10, 0, "links of sequence 2: pair 0 is 0, -1, -1"},
+    };
+    lrnn_dag_scan *d = (lrnn_dag_scan *)(void *)b->descriptor;
+    const int32_t *there = d->links;
+    int32_t links[3][25];
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        memcpy(links, dag_links, sizeof links);
+        links[faults[i].row][faults[i].at] = faults[i].value;
+        d->links = put(to, links[0], sizeof links);
+        boxes_refused(b, LRNN_BAD_ARGUMENT, faults[i].words);
+    }
+    d->links = there;
 }
 
 void boxes_check_guards(const struct op_boxes *b) {

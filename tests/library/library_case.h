@@ -77,6 +77,9 @@ void boxes_compare(const struct op_boxes *a, const struct op_boxes *b, lrnn_pass
 void boxes_run(struct op_boxes *b, lrnn_pass pass);
 /* Fails the test unless forward gives this status and a sentence with these words. */
 void boxes_refused(const struct op_boxes *b, lrnn_status status, const char *words);
+/* Fails the test unless faulty links of dag_scan are refused. put: moves links to where the call's arrays are. */
+void boxes_links_refused(struct op_boxes *b, const int32_t *(*put)(void *to, const int32_t *links, size_t bytes),
+                         void *to);
 void boxes_check_guards(const struct op_boxes *b); /* fails the test on a broken one */
 
 void box_reserve(struct box *x, size_t bytes); /* memory of so many bytes between guard zones */

@@ -199,7 +199,7 @@ class PDSSM(Mixer):
 
 class LSTM(Mixer):
     def compute(self, x: Tensor, rows: Rows) -> Tensor:
-        h = scan_lstm(F.linear(x, self.wx, self.bx), self.wh, self.bh)
+        h, _ = scan_lstm(F.linear(x, self.wx, self.bx), self.wh, self.bh)
         return self.out(h) if "out" in self._modules else h
 
 

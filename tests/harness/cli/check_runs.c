@@ -176,6 +176,16 @@ START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     expect_status(run(arguments), 0, arguments);
     expect_text(out, "its matrices were multiplied by OpenBLAS PDP11, and are by ", arguments);
     expect_text(out, ": it repeats to rounding, not bit for bit\n", arguments);
+    /* A record of a build that made fewer evaluations. */
+    r->curve[2].loss = loss;
+    r->n_evals = 1;
+    snprintf(folder, sizeof folder, "%s/y", program_folder);
+    ck_assert_msg(record_write(folder, r, NULL, &e) == ST_OK, "%s", e.text);
+    snprintf(arguments, sizeof arguments, "rerun %.8s --out %s", id, folder);
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, ", 1 evaluation (now 5), the best weights;", arguments);
+    r->n_evals = 5;
+    r->curve[2].loss = 2 * loss;
     /* A run that was ended before anything was looked at, and one whose curve is shorter. */
     int64_t points = r->n_curve;
     r->n_curve = points - 1;
