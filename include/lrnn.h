@@ -131,6 +131,7 @@ typedef struct lrnn_scan_diag_complex {
     int32_t reserved;
     lrnn_array a_re, a_im, x_re, x_im;
     lrnn_array h_re, h_im;
+    lrnn_array h0_re, h0_im, last_re, last_im; /* as in scan_diag; h0_re and h0_im both or none */
 } lrnn_scan_diag_complex;
 LRNN_OP(scan_diag_complex);
 

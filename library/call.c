@@ -334,10 +334,12 @@ static struct side side_of(const struct use *u) {
     return u ? u->side : (struct side){0};
 }
 
-/* Finds the state of a role, its values or its gradient. */
-static struct side state_side(const struct job *j, enum array_role role, bool gradient) {
-    for (const struct operand *o = j->recorder.operands; o < j->recorder.operands + j->recorder.n; o++)
-        if (o->role == role) return side_of(use_of(j, o, gradient));
+/* Finds the state that an operand shows, its values or its gradient; base NULL: it shows none, or the call has not got
+ * it. */
+static struct side state_side(const struct job *j, const struct operand *o, bool gradient) {
+    const struct operand *state = j->recorder.operands, *end = state + j->recorder.n;
+    for (; state < end && o->state; state++)
+        if (strcmp(state->name, o->state) == 0) return side_of(use_of(j, state, gradient));
     return (struct side){0};
 }
 
@@ -348,8 +350,7 @@ static bool usable(const struct job *j, const struct use *u) {
     if (j->recorder.call->dtype == LRNN_BF16 || (j->copies && o->axes != AXES_SHARED)) return false;
     if (j->device && (uintptr_t)u->side.base % WORKSPACE_ALIGN) return false; /* kernels there load several values */
     /* The last state's gradient is added to the output's gradient, which belongs to the caller and must not change. */
-    if (u->gradient && o->role == ARRAY_OUT && o->shows_state && state_side(j, ARRAY_LAST_STATE, true).base)
-        return false;
+    if (u->gradient && o->role == ARRAY_OUT && state_side(j, o, true).base) return false;
     for (int i = array_dims(&j->recorder, o, dims) - 1; i >= 0; i--) {
         if (dims[i] > 1 && u->side.strides[i] != dense) return false;
         dense *= dims[i];
@@ -383,10 +384,10 @@ static void bind_all(struct job *j, struct cursor *c, struct cursor *kept) {
             t->data = bind(j, o, false, c, kept);
         if (!backward) continue;
         if (is_out) {
-            bool last = o->shows_state && state_side(j, ARRAY_LAST_STATE, true).base;
+            bool last = state_side(j, o, true).base;
             /* Output 0 has a gradient in every backward pass. */
             if (o->array->grad || last || t == call->out[0]) t->grad = bind(j, o, true, c, kept);
-        } else if (o->array->grad || (o->shows_state && state_side(j, ARRAY_FIRST_STATE, true).base)) {
+        } else if (o->array->grad || state_side(j, o, true).base) {
             for (int i = 0; i < call->n_in; i++)
                 if (call->in[i] == t) call->din[i] = bind(j, o, true, c, kept);
         }
@@ -426,28 +427,27 @@ static void compute(struct job *j) {
     const struct copier *copier = j->device ? j->device->copier : &copier_cpu;
     struct exec x = {.place = r->place, .training = true};
     const struct operand *end = r->operands + r->n;
-    struct side first = state_side(j, ARRAY_FIRST_STATE, backward), last = state_side(j, ARRAY_LAST_STATE, backward);
-    struct side first_values = state_side(j, ARRAY_FIRST_STATE, false);
     if (r->offsets) copier->send_offsets(r);
     for (const struct operand *o = r->operands; o < end; o++) {
         if (!o->tensor || o->role == ARRAY_FIRST_STATE || o->role == ARRAY_LAST_STATE) continue;
         struct side values = side_of(use_of(j, o, false)), gradient = side_of(use_of(j, o, true));
+        struct side state_values = state_side(j, o, false), state_gradient = state_side(j, o, true);
         bool reads = o->role == ARRAY_IN || (backward && !j->recomputes && !keeps_outputs(j));
         if (o->tensor->data && reads && is_copy(j, o, false))
-            copier->values_in(r, o, &values, &first_values, o->tensor->data);
+            copier->values_in(r, o, &values, &state_values, o->tensor->data);
         if (o->role == ARRAY_OUT && o->tensor->grad && is_copy(j, o, true))
-            copier->gradient_in(r, o, &gradient, &last, o->tensor->grad);
+            copier->gradient_in(r, o, &gradient, &state_gradient, o->tensor->grad);
     }
     if (!backward || j->recomputes) call->kernel->forward(call, &x);
     if (backward) call->kernel->backward(call, &x);
     for (const struct operand *o = r->operands; o < end; o++) {
         if (!o->tensor || o->role == ARRAY_FIRST_STATE || o->role == ARRAY_LAST_STATE) continue;
-        struct side to = side_of(use_of(j, o, backward));
-        if (!backward && o->role == ARRAY_OUT && (is_copy(j, o, false) || o->shows_state))
-            copier->values_out(r, o, o->tensor->data, is_copy(j, o, false) ? &to : &(struct side){0}, &last);
+        struct side to = side_of(use_of(j, o, backward)), state = state_side(j, o, backward);
+        if (!backward && o->role == ARRAY_OUT && (is_copy(j, o, false) || o->state))
+            copier->values_out(r, o, o->tensor->data, is_copy(j, o, false) ? &to : &(struct side){0}, &state);
         for (int i = 0; i < call->n_in && backward; i++)
             if (call->in[i] == o->tensor && call->din[i] && is_copy(j, o, true))
-                copier->gradient_out(r, o, call->din[i], &to, &first);
+                copier->gradient_out(r, o, call->din[i], &to, &state);
     }
 }
 

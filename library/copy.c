@@ -126,7 +126,7 @@ static void values_in(const struct recorder *r, const struct operand *o, const s
             memset(row, 0, (size_t)W * sizeof *row);
             if (token >= length) {
                 if (token < length + r->tail) pattern_row(&o->tail, W, token - length, row);
-            } else if (o->shows_state && b < r->call->batch) {
+            } else if (o->state && b < r->call->batch) {
                 FOR_STATE_PARTS(r->first, state, b, W, t, r->lead, column, at)
                 fetch(dtype_of(r), state->base, at, state->strides[1], r->first.I, row + column);
             } else {
@@ -149,7 +149,7 @@ static void gradient_in(const struct recorder *r, const struct operand *o, const
             else
                 memset(rows + t * W, 0, (size_t)W * sizeof *rows);
         }
-        if (!state->base || !o->shows_state || b >= r->call->batch) continue;
+        if (!state->base || !o->state || b >= r->call->batch) continue;
         for (int64_t t = 0; t < (r->tail ? r->tail : 1) && last >= 0; t++)
             FOR_STATE_PARTS(r->last, state, b, W, t, r->tail, column, at)
         for (int64_t i = 0; i < r->last.I; i++) {
@@ -169,7 +169,7 @@ static void values_out(const struct recorder *r, const struct operand *o, const 
         const real *rows = dense + b * tokens * W;
         for (int64_t token = 0; token < length && to->base; token++)
             store(dtype_of(r), to->base, token_at(r, to, b, token), to->strides[2], W, rows + (r->lead + token) * W);
-        if (!state->base || !o->shows_state) continue;
+        if (!state->base || !o->state) continue;
         for (int64_t t = 0; t < (r->tail ? r->tail : 1); t++)
             FOR_STATE_PARTS(r->last, state, b, W, t, r->tail, column, at)
         for (int64_t i = 0; i < r->last.I; i++) {
@@ -191,7 +191,7 @@ static void gradient_out(const struct recorder *r, const struct operand *o, cons
         const real *rows = dense + b * tokens * W;
         for (int64_t token = 0, length = length_of(r, b); token < length && to->base; token++)
             store(dtype_of(r), to->base, token_at(r, to, b, token), to->strides[2], W, rows + (r->lead + token) * W);
-        if (!state->base || !o->shows_state) continue;
+        if (!state->base || !o->state) continue;
         for (int64_t t = 0; t < r->lead; t++) FOR_STATE_PARTS(r->first, state, b, W, t, r->lead, column, at)
         store(dtype_of(r), state->base, at, state->strides[1], r->first.I, rows + t * W + column);
     }

@@ -160,7 +160,7 @@ struct copy copy_of(const struct recorder *r, const struct operand *o, const str
     if (state) c.state = *state;
     c.before = o->lead, c.after = o->tail;
     c.first = r->first, c.last = r->last;
-    c.shows_state = o->shows_state;
+    c.shows_state = o->state != NULL;
     c.dense = const_cast<real *>(dense);
     return c;
 }
@@ -206,7 +206,7 @@ void values_out(const struct recorder *r, const struct operand *o, const real *d
                 const struct side *state) {
     struct copy c = copy_of(r, o, to, state, dense);
     if (to->base) launch(r, tokens_out_kernel, c, count_of(c));
-    if (state->base && o->shows_state) launch(r, last_state_kernel, c, c.batch * (c.tail ? c.tail : 1) * c.W);
+    if (state->base && o->state) launch(r, last_state_kernel, c, c.batch * (c.tail ? c.tail : 1) * c.W);
 }
 
 void gradient_out(const struct recorder *r, const struct operand *o, const real *dense, const struct side *to,
@@ -218,7 +218,7 @@ void gradient_out(const struct recorder *r, const struct operand *o, const real 
     }
     struct copy c = copy_of(r, o, to, state, dense);
     if (to->base) launch(r, tokens_out_kernel, c, count_of(c));
-    if (state->base && o->shows_state) launch(r, first_gradient_kernel, c, c.batch * c.lead * c.W);
+    if (state->base && o->state) launch(r, first_gradient_kernel, c, c.batch * c.lead * c.W);
 }
 
 void send_offsets(const struct recorder *r) {

@@ -16,23 +16,34 @@ static void scan_diag_record(struct recorder *r, const lrnn_scan_diag *d) {
     struct tensor *a = library_choice(r, "constant", d->constant, 2) ? library_shared(r, "a", &d->a, 1, &W)
                                                                      : library_tokens(r, "a", &d->a, W);
     struct tensor *x = library_tokens(r, "x", &d->x, W);
-    library_shows_state(r);
+    library_shows_state(r, "h0");
     library_output(r, "h", &d->h, scan_diag(r->graph, a, x));
-    library_shows_state(r);
+    library_shows_state(r, "last");
 }
 LIBRARY_OP(scan_diag, last, true)
 
 static void scan_diag_complex_record(struct recorder *r, const lrnn_scan_diag_complex *d) {
     int64_t W = library_size(r, "width", d->width, INT32_MAX);
     bool constant = library_choice(r, "constant", d->constant, 2);
+    if (!d->h0_re.data != !d->h0_im.data)
+        graph_fail(r->graph, ST_USAGE, "h0_re and h0_im are one state; give both or none");
+    library_first_state(r, "h0_re", &d->h0_re, W, 1, whole_row(W));
+    library_first_state(r, "h0_im", &d->h0_im, W, 1, whole_row(W));
+    library_last_state(r, "last_re", &d->last_re, W, 0, whole_row(W));
+    library_last_state(r, "last_im", &d->last_im, W, 0, whole_row(W));
     struct tensor *a_re =
         constant ? library_shared(r, "a_re", &d->a_re, 1, &W) : library_tokens(r, "a_re", &d->a_re, W);
     struct tensor *a_im =
         constant ? library_shared(r, "a_im", &d->a_im, 1, &W) : library_tokens(r, "a_im", &d->a_im, W);
-    struct tensor *x_re = library_tokens(r, "x_re", &d->x_re, W), *x_im = library_tokens(r, "x_im", &d->x_im, W);
+    struct tensor *x_re = library_tokens(r, "x_re", &d->x_re, W);
+    library_shows_state(r, "h0_re");
+    struct tensor *x_im = library_tokens(r, "x_im", &d->x_im, W);
+    library_shows_state(r, "h0_im");
     struct tensor *h_im = NULL, *h_re = scan_diag_complex(r->graph, a_re, a_im, x_re, x_im, &h_im);
     library_output(r, "h_re", &d->h_re, h_re);
+    library_shows_state(r, "last_re");
     library_output(r, "h_im", &d->h_im, h_im);
+    library_shows_state(r, "last_im");
 }
 LIBRARY_OP(scan_diag_complex, h_im, true)
 
@@ -52,9 +63,9 @@ static void scan_block_record(struct recorder *r, const lrnn_scan_block *d) {
     struct tensor *z = library_tokens(r, "z", &d->z, m * (m + 1) * N);
     library_lead(r, input_alone(N, m, gate));
     struct tensor *v = library_tokens(r, "v", &d->v, m * N);
-    library_shows_state(r);
+    library_shows_state(r, "h0");
     library_output(r, "h", &d->h, scan_block(r->graph, z, v, N, m, gate));
-    library_shows_state(r);
+    library_shows_state(r, "last");
 }
 LIBRARY_OP(scan_block, last, true)
 
@@ -71,10 +82,10 @@ static void scan_companion_record(struct recorder *r, const lrnn_scan_companion 
     struct tensor *z = library_tokens(r, "z", &d->z, (m + 1) * N);
     library_lead(r, input_alone(N, m, gate));
     struct tensor *v = library_tokens(r, "v", &d->v, N);
-    library_shows_state(r);
+    library_shows_state(r, "s0");
     library_output(r, "s", &d->s,
                    scan_companion(r->graph, z, v, N, m, gate, observer ? LAYOUT_OBSERVER : LAYOUT_COMPANION));
-    library_shows_state(r);
+    library_shows_state(r, "last");
 }
 LIBRARY_OP(scan_companion, last, true)
 

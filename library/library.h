@@ -40,7 +40,7 @@ struct operand {
     enum array_axes axes;
     struct tensor *tensor;          /* NULL: a state */
     struct lead_pattern lead, tail; /* of an input; count 0: zeros */
-    bool shows_state;               /* its lead tokens are the initial state, or its last tokens the final state */
+    const char *state;              /* the name of the state that its lead or its last tokens are; NULL: none */
 };
 
 #define MAX_OPERANDS 12
@@ -58,7 +58,7 @@ struct recorder {
     const int32_t *numbers;
     int64_t numbers_width;
     bool (*numbers_fit)(const struct recorder *r, const int32_t *row, struct error *e);
-    struct state_map first, last;
+    struct state_map first, last; /* of all initial states, and of all final states */
     struct operand operands[MAX_OPERANDS];
     int n;
 };
@@ -100,11 +100,11 @@ void library_last_state(struct recorder *r, const char *name, const lrnn_array *
                         struct state_map map);
 
 /* Describe the newest input or output. library_lead, library_tail: values of these tokens; by default zeros.
- * library_shows_state: the lead tokens of the input are the initial state; the tail tokens of the output, or its last
- * token, are the final state. */
+ * library_shows_state: the lead tokens of the input are the named initial state; the tail tokens of the output, or its
+ * last token, are the named final state. */
 void library_lead(struct recorder *r, struct lead_pattern pattern);
 void library_tail(struct recorder *r, struct lead_pattern pattern);
-void library_shows_state(struct recorder *r);
+void library_shows_state(struct recorder *r, const char *state);
 
 struct library_op {
     const char *name;

@@ -26,14 +26,14 @@ static void scan_outer_record(struct recorder *r, const lrnn_scan_outer *d) {
     struct tensor *k = library_tokens(r, "k", &d->k, G * dk);
     library_lead(r, one_key);
     struct tensor *v = library_tokens(r, "v", &d->v, H * dv);
-    library_shows_state(r);
+    library_shows_state(r, "c0");
     struct outer_gates gates = {.decay = library_tokens(r, "decay", &d->decay, H)};
     library_lead(r, ones);
     library_tail(r, ones);
     gates.source = library_optional(r, "source", &d->source, H);
     library_lead(r, ones);
     library_output(r, "o", &d->o, scan_outer(r->graph, q, k, v, &gates, H, G, d->scale));
-    library_shows_state(r);
+    library_shows_state(r, "last");
 }
 LIBRARY_OP(scan_outer, last, true)
 
@@ -63,7 +63,7 @@ static void scan_delta_record(struct recorder *r, const lrnn_scan_delta *d) {
     struct tensor *k = library_tokens(r, "k", &d->k, n * H * dk);
     library_lead(r, one_key);
     struct tensor *v = library_tokens(r, "v", &d->v, n * H * dv);
-    library_shows_state(r);
+    library_shows_state(r, "s0");
     struct delta_gates gates = {.beta = library_optional(r, "beta", &d->beta, n * H)};
     library_lead(r, whole);
     gates.decay = library_optional(r, "decay", &d->decay, channels ? H * dk : H);
@@ -73,7 +73,7 @@ static void scan_delta_record(struct recorder *r, const lrnn_scan_delta *d) {
     gates.erase = library_optional(r, "erase", &d->erase, n * H * dk);
     struct delta_attr attr = {.heads = H, .steps = n, .scale = d->scale, .rate = d->rate};
     library_output(r, "o", &d->o, scan_delta(r->graph, q, k, v, &gates, &attr));
-    library_shows_state(r);
+    library_shows_state(r, "last");
 }
 LIBRARY_OP(scan_delta, last, true)
 
@@ -96,7 +96,7 @@ static void scan_plstm_record(struct recorder *r, const lrnn_scan_plstm *d) {
     struct tensor *k = library_tokens(r, "k", &d->k, H * dk);
     library_lead(r, one_key);
     struct tensor *v = library_tokens(r, "v", &d->v, H * dv);
-    library_shows_state(r);
+    library_shows_state(r, "c0");
     struct tensor *source = library_tokens(r, "source", &d->source, H * J);
     library_lead(r, one_matrix);
     struct tensor *transition = library_tokens(r, "transition", &d->transition, H * J * J);
@@ -106,7 +106,7 @@ static void scan_plstm_record(struct recorder *r, const lrnn_scan_plstm *d) {
     library_tail(r, one_matrix);
     struct tensor *direct = library_tokens(r, "direct", &d->direct, H);
     library_output(r, "y", &d->y, scan_plstm(r->graph, q, k, v, source, transition, mark, direct, H, J, d->scale));
-    library_shows_state(r);
+    library_shows_state(r, "last");
 }
 LIBRARY_OP(scan_plstm, y, true)
 

@@ -114,6 +114,6 @@ void library_tail(struct recorder *r, struct lead_pattern pattern) {
     r->operands[r->n - 1].tail = pattern;
 }
 
-void library_shows_state(struct recorder *r) {
-    r->operands[r->n - 1].shows_state = true;
+void library_shows_state(struct recorder *r, const char *state) {
+    r->operands[r->n - 1].state = state;
 }

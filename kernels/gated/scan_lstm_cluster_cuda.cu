@@ -165,17 +165,17 @@ static __global__ void __launch_bounds__(LSTM_THREADS, 1)
     }
 }
 
-/* Computes the gradients of all time steps. dout (B,T,H); dp (B,T,4H). `before` (B,T,H) receives h of the previous time
- * step, with zeros at the first step; NULL: not wanted. */
+/* Computes the gradients of all time steps. dout, d_cell (B,T,H): gradients of h and of c, d_cell NULL: zeros; dp
+ * (B,T,4H). `before` (B,T,H) receives h of the previous time step, with zeros at the first step; NULL: not wanted. */
 static __global__ void __launch_bounds__(LSTM_THREADS, 1)
     lstm_backward_kernel(struct lstm_cut k, const real *wh, const real *gates, const real *cell, const real *h,
-                         const real *dout, real *dp, real *before) {
+                         const real *dout, const real *d_cell, real *dp, real *before) {
     await_previous();
     DYNAMIC_SHARED(real, w);
     struct lstm_sums n = backward_sums(k);
     struct lstm_place at = place_here(k);
     struct lstm_channel x = {};
-    real *values = w + n.weights(), *partial = values + 2 * n.values(), dc = 0, d = 0, h_before = 0;
+    real *values = w + n.weights(), *partial = values + 2 * n.values(), dc = 0, d = 0, dc_out = 0, h_before = 0;
     for (int e = (int)threadIdx.x; e < n.K * n.G; e += (int)blockDim.x) {
         int local = e % n.G * 4;
         lanes<4> weight = {};
@@ -190,6 +190,7 @@ static __global__ void __launch_bounds__(LSTM_THREADS, 1)
         x.cell = cell[e];
         x.before = t > 0 ? cell[e - k.H] : 0;
         d = dout[e];
+        if (d_cell) dc_out = d_cell[e];
         if (before) h_before = t > 0 ? h[e - k.H] : 0;
     };
     read(k.T - 1);
@@ -202,6 +203,7 @@ static __global__ void __launch_bounds__(LSTM_THREADS, 1)
             __syncthreads();
             if (at.in) d += sum_parts(n, partial, at.s, at.local);
         }
+        if (d_cell) dc += dc_out;
         if (at.in) lstm_channel_backward(&x, d, &dc, p);
         bool more = t > 0; /* after the last step, no block accesses another block's memory */
         for (int i = 0; i < 4 && more && at.owns; i++)
@@ -299,7 +301,7 @@ static void scan_lstm_cluster_cuda_backward(const struct call *c, const struct e
     real *dp = c->din[0] && !adds ? c->din[0] : r.dp;
     LAUNCH_CLUSTERS(x, lstm_backward_kernel, (unsigned)k.cluster, dim3((unsigned)(k.tiles() * k.cluster)),
                     dim3((unsigned)n.threads()), n.bytes(), k, tensor_real(c->in[1]), tensor_real(c->out[2]),
-                    tensor_real(c->out[1]), tensor_real(c->out[0]), call_dout(c, 0), dp,
+                    tensor_real(c->out[1]), tensor_real(c->out[0]), call_dout(c, 0), call_dout(c, 1), dp,
                     c->din[1] ? r.before : nullptr);
     if (adds) each(c, x, tensor_count(c->in[0]), passed_on{dp, c->din[0], true});
     lstm_weight_gradients(c, x, dp, r.before, r.sums);

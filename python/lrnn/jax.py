@@ -182,10 +182,12 @@ def scan_diag(a, x, h0=None, offsets=None):
     return tuple(_call("scan_diag", {"a": a, "x": x, "h0": h0}, offsets, width=x.shape[-1], constant=a.ndim == 1))
 
 
-def scan_diag_complex(a, x, offsets=None):
-    """scan_diag of complex arrays, without states."""
+def scan_diag_complex(a, x, h0=None, offsets=None):
+    """scan_diag of complex arrays."""
     planes = {"a_re": a.real, "a_im": a.imag, "x_re": x.real, "x_im": x.imag}
-    return jax.lax.complex(*_call("scan_diag_complex", planes, offsets, width=x.shape[-1], constant=a.ndim == 1))
+    planes |= {} if h0 is None else {"h0_re": h0.real, "h0_im": h0.imag}
+    h_re, h_im, re, im = _call("scan_diag_complex", planes, offsets, width=x.shape[-1], constant=a.ndim == 1)
+    return jax.lax.complex(h_re, h_im), jax.lax.complex(re, im)
 
 
 def scan_block(z, v, gate="softmax", h0=None, offsets=None):

@@ -353,10 +353,14 @@ def scan_diag(a: Tensor, x: Tensor, h0: Tensor | None = None, offsets: Tensor | 
     return _call("scan_diag", a, x, h0, offsets, x.shape[-1], int(a.dim() == 1))
 
 
-def scan_diag_complex(a: Tensor, x: Tensor, offsets: Tensor | None = None) -> Tensor:
-    """scan_diag of complex64 or complex128 tensors, without states."""
+def scan_diag_complex(
+    a: Tensor, x: Tensor, h0: Tensor | None = None, offsets: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """scan_diag of complex64 or complex128 tensors."""
     planes = torch.view_as_real(a).unbind(-1) + torch.view_as_real(x).unbind(-1)
-    return torch.complex(*_call("scan_diag_complex", *planes, offsets, x.shape[-1], int(a.dim() == 1)))
+    planes += (None, None) if h0 is None else torch.view_as_real(h0).unbind(-1)
+    h_re, h_im, re, im = _call("scan_diag_complex", *planes, offsets, x.shape[-1], int(a.dim() == 1))
+    return torch.complex(h_re, h_im), torch.complex(re, im)
 
 
 def scan_block(

@@ -109,7 +109,8 @@ def _diag(s):
 
 def _diag_complex(s):
     a, t = ("S", (s["width"],)) if s["constant"] else ("T", s["width"]), ("T", s["width"])
-    return {"a_re": a, "a_im": a, "x_re": t, "x_im": t, "h_re": t, "h_im": t}
+    states = {name: _state(s["width"]) for name in ("h0_re", "h0_im", "last_re", "last_im")}
+    return {"a_re": a, "a_im": a, "x_re": t, "x_im": t, "h_re": t, "h_im": t, **states}
 
 
 def _block(s):
@@ -232,9 +233,11 @@ OPS = {
         Op(
             "scan_diag_complex",
             (("width", I64), ("constant", I32), _SPARE),
-            ("a_re", "a_im", "x_re", "x_im"),
-            ("h_re", "h_im"),
+            ("a_re", "a_im", "x_re", "x_im", "h0_re", "h0_im"),
+            ("h_re", "h_im", "last_re", "last_im"),
             _diag_complex,
+            optional=("h0_re", "h0_im"),
+            order=("a_re", "a_im", "x_re", "x_im", "h_re", "h_im", "h0_re", "h0_im", "last_re", "last_im"),
         ),
         Op(
             "scan_block",

@@ -292,12 +292,13 @@ START_TEST(parts_make_the_whole) {
     const struct op_case *op = &op_cases[_i];
     struct op_boxes whole, part[2];
     int64_t cut[] = {0, 3, op->length};
-    int first = -1, last = -1;
+    int first[2], last[2], firsts = 0, lasts = 0;
     for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++) {
-        if (op->arrays[i].role == BOX_FIRST) first = i;
-        if (op->arrays[i].role == BOX_LAST) last = i;
+        if (op->arrays[i].role == BOX_FIRST) first[firsts++] = i;
+        if (op->arrays[i].role == BOX_LAST) last[lasts++] = i;
     }
-    if (first < 0 || last < 0) return;
+    ck_assert_int_le(firsts, lasts);
+    if (firsts == 0) return;
     boxes_make(&whole, op, 1, op->length, NULL, NATIVE, LAYOUT_DENSE, true, 17);
     boxes_run(&whole, LRNN_FORWARD);
     boxes_run(&whole, LRNN_BACKWARD);
@@ -309,11 +310,11 @@ START_TEST(parts_make_the_whole) {
             if (op->arrays[i].role == BOX_OUT || op->arrays[i].role == BOX_LAST)
                 move_rows(&whole.gradient[i], tokens ? cut[p] : 0, &part[p].gradient[i], false);
         }
-        if (p) move_rows(&part[0].value[last], 0, &part[1].value[first], false);
+        for (int i = 0; i < firsts && p; i++) move_rows(&part[0].value[last[i]], 0, &part[1].value[first[i]], false);
         boxes_run(&part[p], LRNN_FORWARD);
     }
     boxes_run(&part[1], LRNN_BACKWARD);
-    move_rows(&part[1].gradient[first], 0, &part[0].gradient[last], false);
+    for (int i = 0; i < firsts; i++) move_rows(&part[1].gradient[first[i]], 0, &part[0].gradient[last[i]], false);
     boxes_run(&part[0], LRNN_BACKWARD);
     for (int p = 0; p < 2; p++)
         for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++) {
@@ -352,13 +353,16 @@ START_TEST(empty_shapes_work) {
     boxes_make(&b, op, 2, 0, NULL, NATIVE, LAYOUT_DENSE, true, 19);
     boxes_run(&b, LRNN_FORWARD);
     boxes_run(&b, LRNN_BACKWARD);
-    int first = -1;
+    int first[2], firsts = 0, lasts = 0;
     for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++) {
-        if (op->arrays[i].role == BOX_FIRST) first = i;
-        for (int64_t e = 0; e < box_count(&b.value[i]) && op->arrays[i].role == BOX_LAST; e++) {
-            ck_assert(near(box_get(&b.value[i], e), box_get(&b.value[first], e), TOLERANCE));
-            ck_assert(near(box_get(&b.gradient[first], e), box_get(&b.gradient[i], e), TOLERANCE));
+        if (op->arrays[i].role == BOX_FIRST) first[firsts++] = i;
+        if (op->arrays[i].role != BOX_LAST || !firsts) continue;
+        const struct box *before = &b.value[first[lasts]], *gradient = &b.gradient[first[lasts]];
+        for (int64_t e = 0; e < box_count(&b.value[i]); e++) {
+            ck_assert(near(box_get(&b.value[i], e), box_get(before, e), TOLERANCE));
+            ck_assert(near(box_get(gradient, e), box_get(&b.gradient[i], e), TOLERANCE));
         }
+        lasts++;
     }
     boxes_free(&b);
 }
@@ -466,6 +470,21 @@ START_TEST(observer_starts_from_zero) {
 }
 END_TEST
 
+/* States that are two arrays, of which one is missing. */
+START_TEST(half_a_state_is_refused) {
+    struct op_boxes b;
+    boxes_make(&b, op_case_of("scan_diag_complex"), 2, 5, NULL, NATIVE, LAYOUT_DENSE, true, 33);
+    boxes_leave_out(&b, 7);
+    boxes_refused(&b, LRNN_BAD_ARGUMENT, "h0_re and h0_im are one state; give both or none");
+    boxes_free(&b);
+    const struct op_case *op = op_case_of("scan_lstm") + 1;
+    boxes_make(&b, op, 2, 5, NULL, NATIVE, LAYOUT_DENSE, true, 33);
+    boxes_leave_out(&b, 3);
+    boxes_refused(&b, LRNN_BAD_ARGUMENT, "h0 and c0 are one state; give both or none");
+    boxes_free(&b);
+}
+END_TEST
+
 /* A descriptor of a later version: more bytes, which this version takes while they are zero. */
 START_TEST(descriptors_may_grow) {
     struct op_boxes b;
@@ -506,6 +525,7 @@ Suite *check_library(void) {
     tcase_add_test(tests, faults_are_refused);
     tcase_add_test(tests, faults_of_links_are_refused);
     tcase_add_test(tests, observer_starts_from_zero);
+    tcase_add_test(tests, half_a_state_is_refused);
     tcase_add_test(tests, descriptors_may_grow);
     tcase_add_test(tests, ops_are_listed);
     suite_add_tcase(suite, tests);

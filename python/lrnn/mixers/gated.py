@@ -89,7 +89,7 @@ class LRU(Mixer):
     def compute(self, x: Tensor, rows: Rows) -> Tensor:
         a = torch.exp(torch.complex(-torch.exp(self.nu.log), torch.exp(self.theta.log)))
         u = torch.exp(self.gamma.log) * (x.to(a.dtype) @ complex_of(self.B).T)
-        return (scan_diag_complex(a, u) @ complex_of(self.C).T).real + self.skip * x
+        return (scan_diag_complex(a, u)[0] @ complex_of(self.C).T).real + self.skip * x
 
 
 class S5(Mixer):
@@ -103,7 +103,7 @@ class S5(Mixer):
         else:
             b = step / (1 - lam * step / 2)
             a = (1 + lam * step / 2) / (1 - lam * step / 2)
-        h = scan_diag_complex(a, b * (x.to(a.dtype) @ complex_of(self.B).T))
+        h, _ = scan_diag_complex(a, b * (x.to(a.dtype) @ complex_of(self.B).T))
         return (2 if self.o["conj"] else 1) * (h @ complex_of(self.C).T).real + self.skip * x
 
 
@@ -160,7 +160,7 @@ class AUSSM(Mixer):
         read = F.softplus(self.B.radius) * F.softplus(self.C.radius)  # B and C act by their product alone
         read = torch.polar(read, self.B.angle + self.C.angle)
         source = (delta * u).repeat(1, 1, n)
-        h = scan_diag_complex(torch.polar(torch.ones_like(theta), theta), torch.complex(source, 0 * source))
+        h, _ = scan_diag_complex(torch.polar(torch.ones_like(theta), theta), torch.complex(source, 0 * source))
         y = (h.unflatten(-1, (n, dim)) * read[:, None]).real.sum(2)
         return self.out((y + self.skip * u) * F.silu(z))
 
