@@ -50,10 +50,10 @@ static enum status check_memory(struct trainer *t, struct error *e) {
         t->device_bytes >> 20, train >> 20, eval >> 20, params >> 20, t->place.index, room >> 20);
 }
 
-/* Makes the validation and test examples, and plans the memory of the evaluation graph. The examples are selected
- * before the plan, because inputs that point at stored examples need no memory of their own. On the CPU, the evaluation
- * graph uses the memory of the training graph, whose inputs are filled anew at every step. On a device it has its own
- * memory, because a training step may still be in progress. */
+/* Makes the validation and test examples, and plans the memory of the evaluation graph. The examples come first: inputs
+ * of the graph point at stored examples, so they need no memory. On the CPU, the evaluation graph uses the memory of
+ * the training graph, whose inputs are filled anew at every step. On a device the evaluation graph has its own memory,
+ * because a training step may still be in progress. */
 static enum status start_evaluation(struct trainer *t, bool training, struct error *e) {
     const struct task_shape *shape = &t->setup->spec.task.shape;
     int64_t longest = shape->T_eval > shape->T ? shape->T_eval : shape->T, B = t->setup->spec.config.batch;

@@ -1,12 +1,14 @@
 /* scan_companion_cpu.c - H-LRU (scan_companion.c) on the CPU. The outer loop runs over time, the inner loop over
- * channels in vector lanes. Each channel has one row of m + 1 gates per step.
+ * channels in vector lanes. Each channel has one row of gates per step.
  *
- * In the code `p` holds the gates before normalisation: a = p * scale, scale = 1 / S, where S is the sum of p. Gates
- * a_0 to a_{m-1} multiply states, and a_m multiplies the input v_t. The gradient of the raw gates z is
- *   dz_j = w_j (da_j - sum_l a_l da_l),   where w_j is the derivative da_j / dz_j with S held constant (gate.h)
- * G is the whole gradient of s_t: ds_t plus the carry A^T G from step t + 1, where A is the transition matrix.
- * Companion layout: only row 0 of A has gates, so da_l = G[0] times the factor of a_l, and sum_l a_l da_l = G[0]
- * s_t[0]. Observer layout: only column 0 of A has gates, and the code computes the sum. */
+ * Each row has m + 1 raw gates z and the gates a (gate.h):
+ *   p = f(z),  S = sum_j p_j,  a = p * scale with scale = 1 / S      a_0 to a_{m-1} multiply states, a_m multiplies v_t
+ * Backward, where dz and da are gradients of the loss:
+ *   G = ds_t + carry                        whole gradient of s_t; the carry from step t + 1 is A^T G of that step
+ *   dz_j = w_j (da_j - sum_l a_l da_l)      w_j: the slope of a_j over z_j with S held constant
+ * In the companion layout, only row 0 of the transition matrix A has gates. So da_l is G[0] times the state (or v_t)
+ * that a_l multiplies, and sum_l a_l da_l = G[0] s_t[0]. In the observer layout only column 0 of A has gates, and the
+ * code computes the sum. */
 #include <string.h>
 
 #include "kernels/gated/scan_cpu.h"

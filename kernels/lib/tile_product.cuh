@@ -1,7 +1,7 @@
 /* tile_product.cuh - products of small matrices, whose factors are in shared memory, by the warps of a thread block.
  *
- * The result is divided into tiles of 16 x 8; a warp computes one after the other. Each lane has four elements in
- * registers, placed like the accumulators of mma.sync.m16n8k8 (PTX ISA, "Matrix fragments for mma.m16n8k8"): lane 4 g +
+ * The result is divided into tiles of 16 x 8. A warp computes up to four neighbouring tiles at once, for which it reads
+ * and splits the left factor only once. Of each tile, a lane has four elements in registers, placed like the accumulators of mma.sync.m16n8k8 (PTX ISA, "Matrix fragments for mma.m16n8k8"): lane 4 g +
  * t has elements (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1). Sums go over the depth in ascending order, so that
  * bits depend only on sizes. The number of rows is a multiple of 16; columns and depth are multiples of 8.
  *
@@ -24,23 +24,28 @@
 #define TILE_ROWS    16
 #define TILE_COLUMNS 8
 #define TILE_DEPTH   8
+#define TILES_MOST   4 /* tiles that a warp computes at once */
 
-/* A tile's first element. */
+/* `count` tiles side by side; the first element of the first one. */
 struct tile {
-    int row, column;
+    int row, column, count;
 };
 
-/* A lane's four sums; `rest` sums the small products. */
+/* A lane's four sums of each tile; `rest` sums the small products. */
 struct tile_sums {
-    real of[4], rest[4];
+    real of[TILES_MOST][4], rest[TILES_MOST][4];
 };
 
-/* Calls f(tile) for all tiles of rows x columns, divided among the warps of the thread block. All lanes of a warp call
- * it together. */
+/* Calls f(tile) for all tiles of rows x columns, divided among the warps of the thread block: as many tiles at once as
+ * leave work for each warp. All lanes of a warp call it together. */
 template <class F> __device__ __forceinline__ void each_tile(int rows, int columns, F f) {
-    int across = columns / TILE_COLUMNS, tiles = rows / TILE_ROWS * across;
-    for (int i = (int)threadIdx.x / WARP; i < tiles; i += (int)blockDim.x / WARP)
-        f(tile{i / across * TILE_ROWS, i % across * TILE_COLUMNS});
+    int across = columns / TILE_COLUMNS, down = rows / TILE_ROWS, warps = (int)blockDim.x / WARP, most = TILES_MOST;
+    while (most > 1 && down * ((across + most - 1) / most) < warps) most /= 2;
+    int groups = (across + most - 1) / most;
+    for (int i = (int)threadIdx.x / WARP; i < down * groups; i += warps) {
+        int first = i % groups * most;
+        f(tile{i / groups * TILE_ROWS, first * TILE_COLUMNS, across - first < most ? across - first : most});
+    }
 }
 
 /* --- tensor cores ------------------------------------------------------------------------------------------------- */
@@ -103,7 +108,7 @@ template <class A, class B>
 __device__ __forceinline__ void tile_add_split(struct tile at, int depth, A a, B b, struct tile_sums *d) {
     int lane = (int)threadIdx.x % WARP, g = lane / 4, t = lane % 4;
     for (int k = 0; k < depth; k += TILE_DEPTH) {
-        uint32_t high_a[4], low_a[4], high_b[2], low_b[2];
+        uint32_t high_a[4], low_a[4];
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             struct tile_split s = tile_split_of(a(at.row + g + e % 2 * 8, k + t + e / 2 * 4));
@@ -111,14 +116,19 @@ __device__ __forceinline__ void tile_add_split(struct tile at, int depth, A a, B
             low_a[e] = s.low;
         }
 #pragma unroll
-        for (int e = 0; e < 2; e++) {
-            struct tile_split s = tile_split_of(b(k + t + e * 4, at.column + g));
-            high_b[e] = s.high;
-            low_b[e] = s.low;
+        for (int n = 0; n < TILES_MOST; n++) {
+            if (n >= at.count) break;
+            uint32_t high_b[2], low_b[2];
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                struct tile_split s = tile_split_of(b(k + t + e * 4, at.column + n * TILE_COLUMNS + g));
+                high_b[e] = s.high;
+                low_b[e] = s.low;
+            }
+            tile_mma(d->of[n], high_a, high_b);
+            tile_mma(d->rest[n], low_a, high_b);
+            tile_mma(d->rest[n], high_a, low_b);
         }
-        tile_mma(d->of, high_a, high_b);
-        tile_mma(d->rest, low_a, high_b);
-        tile_mma(d->rest, high_a, low_b);
     }
 }
 #endif
@@ -129,15 +139,20 @@ template <class A, class B>
 __device__ __forceinline__ void tile_add_plain(struct tile at, int depth, A a, B b, struct tile_sums *d) {
     int lane = (int)threadIdx.x % WARP, row = at.row + lane / 4, column = at.column + lane % 4 * 2;
     for (int k = 0; k < depth; k++) {
-        real upper = a(row, k), lower = a(row + 8, k), left = b(k, column), right = b(k, column + 1);
-        d->of[0] = real_fma(upper, left, d->of[0]);
-        d->of[1] = real_fma(upper, right, d->of[1]);
-        d->of[2] = real_fma(lower, left, d->of[2]);
-        d->of[3] = real_fma(lower, right, d->of[3]);
+        real upper = a(row, k), lower = a(row + 8, k);
+#pragma unroll
+        for (int n = 0; n < TILES_MOST; n++) {
+            if (n >= at.count) break;
+            real left = b(k, column + n * TILE_COLUMNS), right = b(k, column + n * TILE_COLUMNS + 1);
+            d->of[n][0] = real_fma(upper, left, d->of[n][0]);
+            d->of[n][1] = real_fma(upper, right, d->of[n][1]);
+            d->of[n][2] = real_fma(lower, left, d->of[n][2]);
+            d->of[n][3] = real_fma(lower, right, d->of[n][3]);
+        }
     }
 }
 
-/* Adds the tile of A B to d; a(i,k) and b(k,j) are the elements of A and B. All lanes of the warp must call it. */
+/* Adds the tiles of A B to d; a(i,k) and b(k,j) are the elements of A and B. All lanes of the warp must call it. */
 template <class A, class B>
 __device__ __forceinline__ void tile_add(struct tile at, int depth, A a, B b, struct tile_sums *d) {
 #ifdef TILE_TENSOR_CORES
@@ -154,8 +169,12 @@ template <class Store>
 __device__ __forceinline__ void tile_store(struct tile at, const struct tile_sums &d, Store store) {
     int lane = (int)threadIdx.x % WARP;
 #pragma unroll
-    for (int e = 0; e < 4; e++)
-        store(at.row + lane / 4 + e / 2 * 8, at.column + lane % 4 * 2 + e % 2, d.of[e] + d.rest[e]);
+    for (int n = 0; n < TILES_MOST; n++) {
+        if (n >= at.count) break;
+        int column = at.column + n * TILE_COLUMNS + lane % 4 * 2;
+#pragma unroll
+        for (int e = 0; e < 4; e++) store(at.row + lane / 4 + e / 2 * 8, column + e % 2, d.of[n][e] + d.rest[n][e]);
+    }
 }
 
 #endif

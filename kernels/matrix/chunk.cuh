@@ -13,8 +13,9 @@
 #include "kernels/matrix/strip.cuh"
 
 #define CHUNK_THREADS  128
-#define CHUNK_RESIDENT 4  /* thread blocks per multiprocessor; the largest shared memory has room for so many */
-#define CHUNK_WIDEST   72 /* most columns of a strip: 64, and the normaliser of an mLSTM */
+#define CHUNK_RESIDENT 3 /* thread blocks per multiprocessor; the largest shared memory has room for so many */
+#define CHUNK_SHARED   ((size_t)64 << 10) /* bytes that a block of any device may have */
+#define CHUNK_WIDEST   72                 /* most columns of a strip: 64, and the normaliser of an mLSTM */
 static_assert(STATE_CHUNK == TILE_ROWS, "a chunk's tokens are the rows of a tile");
 
 namespace {
@@ -85,7 +86,7 @@ inline struct strip_shape chunk_shape_of(const struct state_shape &z, int64_t se
     s.rows = (int)(z.dk + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
     s.dv = (int)z.dv;
     s.W = CHUNK_WIDEST;
-    while (s.W > step && (size_t)reals(s) * sizeof(real) > CUDA_SHARED_UNASKED) s.W -= step;
+    while (s.W > step && (size_t)reals(s) * sizeof(real) > CHUNK_SHARED) s.W -= step;
     s.strips = (s.dv + s.W - 1) / s.W;
     s.W = ((s.dv + s.strips - 1) / s.strips + step - 1) / step * step;
     s.chunk = (int)segment;
@@ -94,7 +95,7 @@ inline struct strip_shape chunk_shape_of(const struct state_shape &z, int64_t se
 }
 
 inline bool chunk_fits(int reals, const char **why) {
-    bool fits = (size_t)reals * sizeof(real) <= CUDA_SHARED_UNASKED;
+    bool fits = (size_t)reals * sizeof(real) <= CHUNK_SHARED;
     if (!fits) *why = "columns of a head's states and a chunk's keys and gates are larger than a block's shared memory";
     return fits;
 }

@@ -169,6 +169,7 @@ const struct kernel kernel_scan_outer_chunk_cuda = {
     .name = "scan_outer_chunk_cuda",
     .op = &op_scan_outer,
     .device = DEVICE_CUDA,
+    .version = 2,
     .inexact = true,
     .tolerance = 256,
     .applicable = scan_outer_chunk_cuda_applicable,

@@ -67,7 +67,7 @@ static void statistics(const struct call *c, const real *x, double *mean, double
     *q = 1 / sqrt(squares / (double)D + attr->eps);
 }
 
-/* Returns norm_terms for dw (j = 1) or db (j = 2). Each element of these is a sum over the rows. */
+/* The part of norm_terms (below) for dw (j = 1) and db (j = 2). Each element of dw and db is a sum over the rows. */
 static double vector_terms(const struct call *c, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     double most = 0;
@@ -83,11 +83,11 @@ static double vector_terms(const struct call *c, int j) {
     return most;
 }
 
-/* Returns the scale of rounding errors, as `terms` of struct op (core/op.h). It adds the magnitudes of the terms of
- * each element of a result, and returns the largest sum. The result itself would be too small a scale, because its
- * terms may cancel: dx of layernorm is 0 if D = 1, and close to 0 if D = 2. For the same reason the scale contains |x|
- * + |mean| in place of |x - mean|. In the forward pass, j = 0 is y and j = 1 is s = x + branch. In backward, j names
- * the input whose gradient is computed: 0 is x, 1 is w, 2 is b, 3 is branch. */
+/* Implements `terms` of struct op (core/op.h): the size with which tests compare rounding errors. An element of a
+ * result is a sum of terms. The function adds the magnitudes of these terms, and returns the largest sum. The result
+ * itself would be too small, because terms may cancel: dx of layernorm is 0 if D = 1, and close to 0 if D = 2. For the
+ * same reason the function uses |x| + |mean| in place of |x - mean|. In the forward pass, j = 0 is y and j = 1 is s = x
+ * + branch. In backward, j is the input whose gradient is computed: 0 is x, 1 is w, 2 is b, 3 is branch. */
 static double norm_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);

@@ -2,9 +2,9 @@
  *
  * Each head has vectors q_t, k_t (dk) and v_t (dv), gates S_t (source, J), T_t (transition, J x J), M_t (mark, J) and
  * D_t (direct, a number), and J states C[i], which are matrices dk x dv (pLSTM, Eq. 1, 2 and App. D.6). C_{-1} = 0.
- *   y_t = scale * ( sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t . k_t) v_t )    reads the state before token t enters it
+ *   y_t = scale * ( sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t . k_t) v_t )    C_{t-1} does not contain token t
  *   C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T
- * Gradients, where E_t is the gradient of C_t and w = scale dy_t (index t is left out where it is the same):
+ * Gradients, where E is the gradient of C_t and w = scale dy_t. A symbol without index belongs to token t:
  *   dS[i] = k^T E[i] v   dT[i][j] = <E[i], C_{t-1}[j]>   dM[j] = q^T C_{t-1}[j] w   dD = (q.k)(v.w)
  *   dk = sum_i S[i] E[i] v + D (v.w) q   dv = sum_i S[i] E[i]^T k + D (q.k) w
  *   dq = sum_j M[j] C_{t-1}[j] w + D (v.w) k

@@ -209,6 +209,7 @@ const struct kernel kernel_scan_plstm_chunk_cuda = {
     .name = "scan_plstm_chunk_cuda",
     .op = &op_scan_plstm,
     .device = DEVICE_CUDA,
+    .version = 2,
     .inexact = true,
     .tolerance = 512,
     .applicable = scan_plstm_chunk_cuda_applicable,

@@ -4,8 +4,9 @@
 
 /* Attention: several tiles of keys, of which the last is not whole, heads wider than a tile, one token. Homogeneous
  * recurrences: more steps than a ring has turns, one step, blocks so large that there is none, more pairs of vectors
- * than are summed at once. Matrix states: rows that are no multiple of those loaded at once; graphs of more edges and
- * pairs than a warp lists at once. */
+ * than are summed at once. Maps: several tiles of the weights, several chunks of rows. Matrix states by chunks: heads as
+ * wide as a block has shared memory for. Matrix states by strips: rows that are no multiple of those loaded at once;
+ * graphs of more edges and pairs than a warp lists at once. */
 static const struct {
     const char *kernel, *sizes;
 } ways[] = {
@@ -19,6 +20,11 @@ static const struct {
     {"scan_hadamard_cuda", "batch=2 length=1 dim=64"},
     {"scan_dplr_cuda", "batch=2 length=20 dim=300 m=9"},
     {"scan_dplr_cuda", "batch=2 length=1 dim=33 m=5"},
+    {"linear_cuda", "batch=3 length=100 dim=133 out=20"},
+    {"linear_cuda", "batch=1 length=9 dim=6 out=140"},
+    {"scan_outer_chunk_cuda", "batch=1 length=70 heads=1 dk=64 dv=64"},
+    {"scan_delta_chunk_cuda", "batch=1 length=70 heads=1 dk=64 dv=64"},
+    {"scan_plstm_chunk_cuda", "batch=1 length=70 heads=1 dk=40 dv=64 m=2"},
     {"scan_outer_cuda", "batch=2 length=10 heads=2 dk=11 dv=5"},
     {"scan_plstm_cuda", "batch=2 length=10 heads=2 dk=11 dv=5 m=3"},
     {"scan_delta_cuda", "batch=2 length=10 heads=2 dk=11 dv=5 substeps=2"},
@@ -28,6 +34,7 @@ static const struct {
 
 START_TEST(kernels_agree_on_every_way) {
     const struct kernel *k = kernel_find(ways[_i].kernel);
+    int compared = 0;
     for (int variant = 0; variant < op_variants(k->op); variant++) {
         char sizes[96];
         snprintf(sizes, sizeof sizes, "%s variant=%d", ways[_i].sizes, variant);
@@ -37,8 +44,11 @@ START_TEST(kernels_agree_on_every_way) {
                                 .outputs = 1,
                                 .guards = true,
                                 .place = &own_device};
-        ck_assert(kernel_applies(k, &what) && compare_twin(k, &what));
+        if (!kernel_applies(k, &what)) continue; /* as scan_delta_chunk_cuda where a decay has channels */
+        ck_assert(compare_twin(k, &what));
+        compared++;
     }
+    ck_assert_int_gt(compared, 0);
 }
 END_TEST
 

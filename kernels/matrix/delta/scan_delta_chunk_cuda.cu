@@ -486,6 +486,7 @@ const struct kernel kernel_scan_delta_chunk_cuda = {
     .name = "scan_delta_chunk_cuda",
     .op = &op_scan_delta,
     .device = DEVICE_CUDA,
+    .version = 2,
     .inexact = true,
     .tolerance = 256,
     .applicable = scan_delta_chunk_cuda_applicable,
