@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "core/status.h"
@@ -30,7 +31,8 @@
 /* most shapes in a table; then the table is emptied. Attention has 6 shapes per 64 keys, 1536 at 16 384 */
 #define MAX_KEPT  2048
 #define PAGE      4096
-#define MAX_PARTS 6 /* arguments of a primitive */
+#define MAX_PARTS 6                  /* arguments of a primitive */
+#define ROOM      ((size_t)64 << 20) /* bytes: more than oneDNN needs to make a primitive */
 
 /* The key of a primitive. Keys are compared by their bytes, so all bytes, also the padding, must be zeroed first. */
 struct shape {
@@ -67,6 +69,14 @@ static void check(dnnl_status_t status, const char *what) {
             status == dnnl_out_of_memory ? "out of memory" : dnnl_status2str(status));
     if (status == dnnl_out_of_memory) _exit(status_exit_code(ST_MEMORY));
     abort();
+}
+
+/* Ends the process with a sentence if there is no room for a primitive, because oneDNN crashes if it gets no memory
+ * while it generates code. */
+static void check_room(void) {
+    void *room = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    check(room == MAP_FAILED ? dnnl_out_of_memory : dnnl_success, "make");
+    munmap(room, ROOM);
 }
 
 /* --- the library -------------------------------------------------------------------------------------------------- */
@@ -316,6 +326,7 @@ static void make(struct products *p, struct product *q, const struct shape *s) {
     dnnl_memory_desc_t b = matrix(s->type, s->K, s->N, s->transpose_b, s->ldb);
     dnnl_memory_desc_t c = matrix(dnnl_f32, s->M, s->N, false, s->ldc), bias = matrix(dnnl_f32, 1, s->N, false, s->N);
     dnnl_primitive_desc_t chosen;
+    check_room();
     *q = (struct product){.n_parts = 0};
     dnnl_primitive_attr_t how = attributes(s);
     check(choose(&chosen, seen(&a), seen(&b), s->bias ? seen(&bias) : NULL, seen(&c), how), "choose kernels for");

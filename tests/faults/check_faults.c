@@ -129,6 +129,14 @@ START_TEST(odd_surroundings_are_no_surprise) {
 }
 END_TEST
 
+START_TEST(a_low_limit_of_memory_is_said_at_every_height) {
+    struct tally t = {0};
+    space_exercise(80, &t);
+    expect_nothing_lost(&t);
+    ck_assert_int_eq(t.tried, 80);
+}
+END_TEST
+
 START_TEST(an_interrupted_validation_is_done_again) {
     struct tally t = {0};
     interrupt_exercise(4, 1, &t);
@@ -378,6 +386,7 @@ Suite *check_faults(void) {
                                   a_bench_that_stops_and_wakes_doubles_no_run,
                                   a_value_that_no_run_has_stops_no_command,
                                   odd_surroundings_are_no_surprise,
+                                  a_low_limit_of_memory_is_said_at_every_height,
                                   an_interrupted_validation_is_done_again,
                                   no_command_opens_a_socket_or_writes_elsewhere,
                                   a_claim_is_touched_as_long_as_its_run_lasts,

@@ -63,6 +63,10 @@ void value_exercise(int cases, double seconds, struct tally *t);
  * a documented status, and what it says fits on a few lines. */
 void surroundings_exercise(struct tally *t);
 
+/* Trains with `steps` limits of the address space (ulimit -v), from one that is too low for the loader to one that
+ * suffices, many of them just below it: each time the result is the one without a limit, or there is one sentence. */
+void space_exercise(int steps, struct tally *t);
+
 /* Interrupts (Ctrl-C) a run at random moments, most of its time being validation, up to `interrupts` times, and goes on
  * with the same command. Each interrupt ends within 5 s, and weights and curve equal an uninterrupted run's. */
 void interrupt_exercise(int interrupts, uint64_t seed, struct tally *t);

@@ -244,6 +244,56 @@ static const char *const surroundings[] = {
 };
 enum { SURROUNDINGS = sizeof surroundings / sizeof *surroundings };
 
+/* Trains into FOLDER/kN with an address space of N KB; the wait status. */
+static int train_within(const char *folder, const char *where, long kb) {
+    char command[1024];
+    snprintf(command, sizeof command,
+             "cd %s && ulimit -v %ld && exec %s train " SHORT " --out k%ld >last.out 2>last.err", folder, kb, where,
+             kb);
+    return system(command); /* NOLINT(cert-env33-c): the limit is the shell's */
+}
+
+/* Trains with `kb` KB, where `enough` suffice: the result with enough, or a status with a sentence. */
+static void expect_within(const char *folder, const char *where, long kb, long enough, struct tally *t) {
+    char path[512], store[512], alone[512];
+    size_t size;
+    int status = train_within(folder, where, kb);
+    snprintf(path, sizeof path, "%s/last.err", folder);
+    char *text = slurp(path, &size);
+    snprintf(store, sizeof store, "%s/k%ld", folder, kb);
+    snprintf(alone, sizeof alone, "%s/k%ld", folder, enough);
+    t->tried++;
+    if (status == 0)
+        compare_stores(store, alone, 1, t);
+    else if (!WIFEXITED(status) || (WEXITSTATUS(status) > 6 && WEXITSTATUS(status) != 127)) /* 127: the loader's */
+        bad(t, "ulimit -v %ld: status %d: %.300s", kb, status, text);
+    else if (size == 0 || size > 4000)
+        bad(t, "ulimit -v %ld: exit %d with %zu bytes on stderr", kb, WEXITSTATUS(status), size);
+    free(text);
+}
+
+void space_exercise(int steps, struct tally *t) {
+    char folder[SCRATCH_BYTES];
+    char *where = realpath(program(), NULL);
+    long low = 16 << 10, enough = 8 << 20;
+    ck_assert_ptr_nonnull(where);
+    scratch_make(folder);
+    ck_assert_int_eq(train_within(folder, where, enough), 0);
+    while (enough - low > 1024) { /* the least that suffices, to a MB */
+        long kb = (low + enough) / 2;
+        if (train_within(folder, where, kb) == 0)
+            enough = kb;
+        else
+            low = kb;
+    }
+    for (int i = 1; i <= steps; i++) { /* half of them over all sizes, half just below the least */
+        long span = i % 2 ? enough - (16 << 10) : 128 << 10;
+        expect_within(folder, where, enough + 4096 - span / steps * i, enough, t);
+    }
+    free(where);
+    scratch_remove(folder);
+}
+
 void surroundings_exercise(struct tally *t) {
     char folder[SCRATCH_BYTES], path[512];
     char *where = realpath(program(), NULL);

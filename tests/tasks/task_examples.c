@@ -118,6 +118,16 @@ bool same_example(const struct task_shape *s, enum split split, const struct exa
     return memcmp(a->values, b->values, T * (size_t)s->channels * sizeof *a->values) == 0;
 }
 
+int64_t examples_to_check(int64_t usual) {
+    const char *wanted = getenv("CHECK_EXAMPLES");
+    return wanted ? strtoll(wanted, NULL, 10) : usual;
+}
+
+void labels_checked(const char *task, int64_t examples, int64_t labels) {
+    if (getenv("CHECK_EXAMPLES"))
+        printf("%-60s %lld examples, %lld labels, 0 wrong\n", task, (long long)examples, (long long)labels);
+}
+
 int64_t spread(const struct task_shape *s, enum split split, int k, int count) {
     return (s->examples[split] - 1) * k / (count - 1);
 }

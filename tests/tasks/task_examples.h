@@ -36,6 +36,12 @@ void fill_example(const struct task_choice *c, enum split split, int64_t index, 
 
 bool same_example(const struct task_shape *s, enum split split, const struct example *a, const struct example *b);
 
+/* Number of examples whose labels a test finds again by other means: $CHECK_EXAMPLES, else `usual`. */
+int64_t examples_to_check(int64_t usual);
+
+/* Prints how many examples and labels were checked, if $CHECK_EXAMPLES is set. */
+void labels_checked(const char *task, int64_t examples, int64_t labels);
+
 /* The k-th of `count` indices spread over a split, both ends included. */
 int64_t spread(const struct task_shape *s, enum split split, int k, int count);
 

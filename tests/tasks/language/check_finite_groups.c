@@ -67,29 +67,32 @@ static int compose(int a, int b, int degree) {
 }
 
 static void check_permutation_group(const char *group, int degree, bool even_only) {
-    int list[120], n = tuples(degree, even_only, list), wrong_order = 0, steps = 0;
-    char text[64];
+    int list[120], n = tuples(degree, even_only, list);
+    int64_t count = examples_to_check(300), wrong = 0, wrong_order = 0;
+    char text[96];
     struct task_choice c;
-    snprintf(text, sizeof text, "word-problem:group=%s,length=20,n_train=300,n_val=1,n_test=1", group);
+    snprintf(text, sizeof text, "word-problem:group=%s,length=20,n_train=%lld,n_val=1,n_test=1", group,
+             (long long)count);
     open_task(&c, text, 1);
     ck_assert_int_eq(c.shape.vocab_in, n);
     struct example x = new_example(&c.shape);
-    for (int64_t i = 0; i < 300; i++) {
+    for (int64_t i = 0; i < count; i++) {
         fill_example(&c, SPLIT_TRAIN, i, -7, &x);
         int y = list[0];
         for (int t = 0; t < 20; t++) {
             int newest_last = compose(list[x.tokens[t]], y, degree);
             y = compose(y, list[x.tokens[t]], degree);
-            ck_assert_msg(list[x.targets[t]] == y, "%s: position %d", group, t);
+            wrong += list[x.targets[t]] != y;
             wrong_order += newest_last != y;
-            steps++;
         }
     }
+    ck_assert_msg(wrong == 0, "%s: %lld labels are wrong", group, (long long)wrong);
     if (n > 3)
-        ck_assert_msg(wrong_order > steps / 4, "%s: the order of composition does not show", group);
+        ck_assert_msg(wrong_order > count * 20 / 4, "%s: the order of composition does not show", group);
     else
         ck_assert_int_eq(wrong_order, 0); /* commutative */
     free_example(&x);
+    labels_checked(group, count, 20 * count);
 }
 
 START_TEST(permutation_groups_compose_tuples) {
@@ -118,18 +121,21 @@ END_TEST
 START_TEST(cyclic_groups_add_residues) {
     static const int sizes[] = {2, 7, 60, 1000};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-        char text[64];
+        int64_t count = examples_to_check(100);
+        char text[96];
         struct task_choice c;
-        snprintf(text, sizeof text, "word-problem:group=z%d,length=33", sizes[s]);
+        snprintf(text, sizeof text, "word-problem:group=z%d,length=33,n_val=%lld", sizes[s], (long long)count);
         open_task(&c, text, 1);
         ck_assert_int_eq(c.shape.vocab_in, sizes[s]);
         struct example x = new_example(&c.shape);
-        for (int64_t i = 0; i < 100; i++) {
-            int sum = 0;
+        for (int64_t i = 0; i < count; i++) {
+            int sum = 0, wrong = 0;
             fill_example(&c, SPLIT_VAL, i, -7, &x);
-            for (int t = 0; t < 33; t++) ck_assert_int_eq(x.targets[t], sum = (sum + x.tokens[t]) % sizes[s]);
+            for (int t = 0; t < 33; t++) wrong += x.targets[t] != (sum = (sum + x.tokens[t]) % sizes[s]);
+            ck_assert_int_eq(wrong, 0);
         }
         free_example(&x);
+        labels_checked(text, count, 33 * count);
     }
 }
 END_TEST
@@ -178,7 +184,8 @@ static bool same_matrix(const struct matrix *a, const struct matrix *b) {
     return apart < 1e-6;
 }
 
-static void check_matrix_group(const char *group, char family, int n, int order, int64_t sequences) {
+static void check_matrix_group(const char *group, char family, int n, int order) {
+    int64_t sequences = examples_to_check(1000);
     char text[96];
     struct task_choice c;
     snprintf(text, sizeof text, "word-problem:group=%s,length=20,n_train=%lld,n_val=1,n_test=1", group,
@@ -196,27 +203,31 @@ static void check_matrix_group(const char *group, char family, int n, int order,
         }
     }
     free_example(&x);
+    labels_checked(group, sequences, 20 * sequences);
 }
 
 START_TEST(polygons_quaternions_and_heisenberg_groups_multiply_as_matrices) {
-    check_matrix_group("d3", 'd', 3, 6, 1000);
-    check_matrix_group("d7", 'd', 7, 14, 1000);
-    check_matrix_group("q8", 'q', 8, 8, 1000);
-    check_matrix_group("q20", 'q', 20, 20, 1000);
-    check_matrix_group("h2", 'h', 2, 8, 1000);
-    check_matrix_group("h3", 'h', 3, 27, 1000);
-    check_matrix_group("h10", 'h', 10, 1000, 1000);
+    check_matrix_group("d3", 'd', 3, 6);
+    check_matrix_group("d7", 'd', 7, 14);
+    check_matrix_group("q8", 'q', 8, 8);
+    check_matrix_group("q20", 'q', 20, 20);
+    check_matrix_group("h2", 'h', 2, 8);
+    check_matrix_group("h3", 'h', 3, 27);
+    check_matrix_group("h10", 'h', 10, 1000);
 }
 END_TEST
 
 /* Each factor of a product goes its own way. */
 START_TEST(a_product_of_groups_is_pairs) {
+    int64_t count = examples_to_check(300);
+    char text[96];
     struct task_choice c;
-    open_task(&c, "word-problem:group=z4xs3xz2,length=20,n_train=300", 1);
+    snprintf(text, sizeof text, "word-problem:group=z4xs3xz2,length=20,n_train=%lld", (long long)count);
+    open_task(&c, text, 1);
     ck_assert_int_eq(c.shape.vocab_in, 48);
     static const char *const rows[6] = {"012345", "104523", "230154", "325401", "451032", "543210"}; /* s3 */
     struct example x = new_example(&c.shape);
-    for (int64_t i = 0; i < 300; i++) {
+    for (int64_t i = 0; i < count; i++) {
         int four = 0, three = 0, two = 0;
         fill_example(&c, SPLIT_TRAIN, i, -7, &x);
         for (int t = 0; t < 20; t++) {
@@ -227,6 +238,7 @@ START_TEST(a_product_of_groups_is_pairs) {
         }
     }
     free_example(&x);
+    labels_checked("z4xs3xz2", count, 20 * count);
 }
 END_TEST
 

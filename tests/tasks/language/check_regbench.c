@@ -1,6 +1,5 @@
 /* check_regbench.c - strings of automata: each label is found again by an automaton that the test draws itself, and
  * from the string alone as far as that can be. $CHECK_EXAMPLES raises the number of examples from 400. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "tasks/examples.h"
@@ -64,8 +63,7 @@ static bool known(const struct table *a, const int32_t *string, const int *state
 /* Strings without an answer are drawn again, with another automaton: each took a random number for the length of its
  * first word, one for each symbol and one for the length of the word after each separator. */
 START_TEST(scored_is_what_the_automaton_leaves_no_choice_of) {
-    const char *wanted = getenv("CHECK_EXAMPLES");
-    int64_t count = wanted ? strtoll(wanted, NULL, 10) : 400, wrong = 0, scored = 0;
+    int64_t count = examples_to_check(400), wrong = 0, scored = 0;
     struct task_choice c;
     open_task(&c, "regbench:n_val=20k,n_test=20k", 7);
     struct example x = new_example(&c.shape);
@@ -92,7 +90,7 @@ START_TEST(scored_is_what_the_automaton_leaves_no_choice_of) {
     free_example(&x);
     ck_assert_msg(wrong == 0 && scored >= count, "%lld labels of %lld examples are wrong, %lld are scored",
                   (long long)wrong, (long long)count, (long long)scored);
-    if (wanted) printf("%-60s %lld examples, %lld labels, 0 wrong\n", "regbench", (long long)count, (long long)scored);
+    labels_checked("regbench", count, scored);
 }
 END_TEST
 

@@ -173,15 +173,15 @@ static bool layout_is_right(const struct task_choice *c, enum split split, int l
     return right && n % 2 == (encoding == DEEPMIND);
 }
 
-static void check_language(int language, int encoding, const char *options, int count_each) {
+static void check_language(int language, int encoding, const char *options, int64_t count_each) {
     static const int32_t label[LANGUAGES] = {1, 1, 4, 5};
     struct task_choice c;
     char text[258];
     open_language(&c, language, encoding, options, 3);
     struct example x = new_example(&c.shape);
     for (int split = 0; split < SPLIT_COUNT; split++)
-        for (int k = 0; k < count_each; k++) {
-            fill_example(&c, (enum split)split, k, -7, &x);
+        for (int64_t k = 0; k < count_each; k++) {
+            fill_example(&c, (enum split)split, k % c.shape.examples[split], -7, &x);
             int n = read_letters(language, encoding, &x, text);
             ck_assert_msg(layout_is_right(&c, (enum split)split, language, encoding, &x, text, n), "%s: %s", c.name,
                           text);
@@ -189,12 +189,13 @@ static void check_language(int language, int encoding, const char *options, int 
             ck_assert_msg(got == state_of(language, text, n), "%s: %s gives state %d", c.name, text, got);
         }
     free_example(&x);
+    labels_checked(c.name, SPLIT_COUNT * count_each, SPLIT_COUNT * count_each);
 }
 
 START_TEST(labels_are_the_state_at_the_end) {
     for (int language = 0; language < LANGUAGES; language++)
         for (int encoding = 0; encoding < ENCODINGS; encoding++) {
-            check_language(language, encoding, "", 1000);
+            check_language(language, encoding, "", examples_to_check(1000));
             check_language(language, encoding, "min_length=3,max_length=3,eval_min_length=5,eval_max_length=5", 200);
             if (encoding == XLSTM) continue;
             check_language(language, encoding, "min_length=1,max_length=1,eval_min_length=1,eval_max_length=2", 50);

@@ -20,8 +20,7 @@ struct seen {
 /* Compares every scored position of all splits with what the oracle says. The loss of training may score more: there
  * the oracle's positions alone are compared. */
 static void check_labels(const char *text, void (*oracle)(struct seen *s)) {
-    const char *wanted = getenv("CHECK_EXAMPLES");
-    int64_t count = wanted ? strtoll(wanted, NULL, 10) : 400, wrong = 0, scored = 0;
+    int64_t count = examples_to_check(400), wrong = 0, scored = 0;
     static struct seen s;
     struct task_choice c;
     open_task(&c, text, 7);
@@ -44,7 +43,7 @@ static void check_labels(const char *text, void (*oracle)(struct seen *s)) {
     free_example(&x);
     ck_assert_msg(wrong == 0 && scored >= count, "%s: %lld labels of %lld examples are wrong, %lld are scored", text,
                   (long long)wrong, (long long)count, (long long)scored);
-    if (wanted) printf("%-60s %lld examples, %lld labels, 0 wrong\n", text, (long long)count, (long long)scored);
+    labels_checked(text, count, scored);
 }
 
 /* --- Chomsky hierarchy -------------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "harness/run/metrics.h"
+#include "tasks/variants.h"
 #include "tests/tasks/mad/mad_view.h"
 
 static const char *const names[] = {
@@ -166,6 +167,25 @@ START_TEST(shapes_are_those_of_the_specification) {
         ck_assert_int_eq(s->metric, mqar ? METRIC_ACC : METRIC_MACRO_ACC);
         ck_assert_str_eq(c.task->suite, mqar ? "mqar" : "mad");
         ck_assert(s->needs_causal == !compression && c.shape.reading.one_vector == compression && !s->per_sequence);
+    }
+}
+END_TEST
+
+/* `lrnn info` tells the changes that --variants trains. */
+START_TEST(what_is_said_of_a_task_names_its_variants) {
+    for (int i = 0; i < NAMES - 1; i++) { /* MQAR has none */
+        struct task_choice c;
+        open_task(&c, names[i], 1);
+        const char *const *change = task_variants(names[i]);
+        ck_assert_msg(change && c.task->about, "%s", names[i]);
+        for (; *change; change++) {
+            int key = (int)strcspn(*change, "=");
+            const char *value = *change + key + 1;
+            char option[32], number[32];
+            snprintf(option, sizeof option, "%.*s ", key, *change);
+            snprintf(number, sizeof number, " %s", value[0] == '0' ? value + 1 : value); /* .4 for 0.4 */
+            ck_assert_msg(strstr(c.task->about, option) && strstr(c.task->about, number), "%s: %s", names[i], *change);
+        }
     }
 }
 END_TEST
@@ -498,6 +518,7 @@ Suite *check_mad(void) {
     tcase_add_test(tests, the_tightest_options_are_accepted);
     tcase_add_test(tests, a_full_arena_is_an_error_and_not_a_crash);
     tcase_add_test(tests, shapes_are_those_of_the_specification);
+    tcase_add_test(tests, what_is_said_of_a_task_names_its_variants);
     tcase_add_test(tests, the_floor_is_what_a_trivial_answer_scores);
     tcase_add_test(tests, compression_has_the_chance_numbers_of_the_specification);
     tcase_add_test(tests, memorization_has_the_floor_of_a_value_in_use);
