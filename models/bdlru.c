@@ -37,7 +37,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     const struct bdlru *o = inst;
     double floats = (double)o->blocks * (double)(o->m * (o->m + 1)) * (double)d->B * (double)d->T;
     char asked[80];
-    TRY(check_gate_start("bdlru", o->selective, o->gate_init, e));
+    TRY(check_gate_start("bdlru", o->selective ? SELECTIVE_YES : SELECTIVE_NO, o->gate_init, e));
     snprintf(asked, sizeof asked, "bdlru: blocks=%" PRId64 " m=%" PRId64, o->blocks, o->m);
     return check_room(asked, "gates", floats, d, e);
 }
@@ -47,7 +47,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     const struct bdlru *o = inst;
     int64_t N = o->blocks, m = o->m, D = x->dims[2];
     struct gate_map map = {.rows = N * m * (m + 1),
-                           .selective = o->selective,
+                           .selective = o->selective ? SELECTIVE_YES : SELECTIVE_NO,
                            .gain = o->gate_init,
                            .bias = {3, {N, m, m + 1}, {1, 2, 0}},
                            .weight = {4, {N, m, m + 1, D}, {1, 2, 0, 3}}};

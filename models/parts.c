@@ -8,7 +8,13 @@
 #include "kernels/move/move.h"
 
 struct tensor *mapped_gates(struct graph *g, struct tensor *x, const struct gate_map *r) {
-    if (!r->selective) {
+    if (r->selective == SELECTIVE_POINTWISE) {
+        struct tensor *z = scale_by(g, x, 1); /* a copy, since the inputs of join_columns must differ */
+        while (z && z->dims[2] < r->rows) z = join_columns(g, z, x);
+        z = scale(g, z, vector(g, "gates.scale", r->rows, init_linear(1, r->gain), r->bias));
+        return bias(g, z, vector(g, "gates.bias", r->rows, (struct init){.kind = INIT_ZERO}, r->bias));
+    }
+    if (r->selective == SELECTIVE_NO) {
         struct init small = {.kind = INIT_NORMAL, .b = 0.02};
         return repeat_rows(g, vector(g, "gates.bias", r->rows, small, r->bias), x->dims[0], x->dims[1]);
     }
@@ -32,8 +38,8 @@ enum status check_heads(const char *mixer, int64_t heads, const struct dims *d, 
                 heads, d->D);
 }
 
-enum status check_gate_start(const char *mixer, bool selective, double gate_init, struct error *e) {
-    if (selective || gate_init == 1) return ST_OK;
+enum status check_gate_start(const char *mixer, enum selective selective, double gate_init, struct error *e) {
+    if (selective != SELECTIVE_NO || gate_init == 1) return ST_OK;
     return fail(e, ST_USAGE,
                 "%s: gate-init=%g is a factor on the weights of gates that read the input, and selective=no has none; "
                 "leave one of them out",

@@ -66,21 +66,28 @@ static inline struct tensor *state_vector(struct graph *g, const char *name, int
 /* W x + b with parameters NAME.weight [out][in] and NAME.bias [out], both at the framework's default start. */
 struct tensor *affine_map(struct graph *g, struct tensor *x, const char *name, int64_t out);
 
-/* The raw gates of a mixer whose gates are normalised: z_t = W_g x_t + b_g if `selective`, else the constant b_g.
- * `gain` multiplies the initial W_g; `bias` and `weight` are the layouts of gates.bias and gates.weight. */
+/* What the gates of a mixer depend on. */
+enum selective { SELECTIVE_YES, SELECTIVE_NO, SELECTIVE_POINTWISE };
+
+/* The raw gates of a mixer whose gates are normalised: z_t = W_g x_t + b_g, or the constant b_g, or pointwise: gate k of
+ * channel c is s_g v_t[c] + b_g with numbers s_g and b_g of its own, so that channels do not mix (H-LRU/BD-LRU paper,
+ * appendix E, which leaves open what the gate reads). `gain` multiplies the initial W_g or s_g; `bias` is the layout of
+ * gates.bias and gates.scale, `weight` the layout of gates.weight. */
 struct gate_map {
     int64_t rows; /* of W_g */
-    bool selective;
+    enum selective selective;
     double gain;
     struct layout bias, weight;
 };
+
+/* x (B,T,D), for pointwise gates the values v (B,T,N) -> (B,T,rows), in memory gate by gate. */
 struct tensor *mapped_gates(struct graph *g, struct tensor *x, const struct gate_map *r);
 
 /* ST_USAGE: the number of heads does not divide the width. */
 enum status check_heads(const char *mixer, int64_t heads, const struct dims *d, struct error *e);
 
 /* ST_USAGE: gate-init is given to gates that have no weights. */
-enum status check_gate_start(const char *mixer, bool selective, double gate_init, struct error *e);
+enum status check_gate_start(const char *mixer, enum selective selective, double gate_init, struct error *e);
 
 /* ST_USAGE: the machine's memory is too small for the `floats` that a mixer of sizes d needs for its `what`. `asked`
  * names the mixer and the options on which that number depends, such as "bdlru: blocks=64 m=5". */

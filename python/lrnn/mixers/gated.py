@@ -22,8 +22,11 @@ class Gated(Mixer):
         bias = self.gates.bias.reshape(axes).permute(order)
         if not self.o["selective"]:
             return bias.expand(*x.shape[:2], *bias.shape)
-        weight = self.gates.weight.reshape(*axes, -1).permute(*order, len(axes)).flatten(0, -2)
-        z = F.linear(x, weight, bias.flatten()).unflatten(-1, bias.shape)
+        if self.o["selective"] == "pointwise":
+            z = self.gates.scale.reshape(axes).permute(order) * self.v(x).unsqueeze(-2) + bias
+        else:
+            weight = self.gates.weight.reshape(*axes, -1).permute(*order, len(axes)).flatten(0, -2)
+            z = F.linear(x, weight, bias.flatten()).unflatten(-1, bias.shape)
         used = rows.used(x)
         if self.o["gate"] == "none" and used is not None:  # else states may overflow after the end
             z = z * used.reshape(*used.shape, *[1] * len(axes))
@@ -31,6 +34,9 @@ class Gated(Mixer):
 
     def gate_starts(self, count: int, dim: int) -> dict[str, Tensor]:
         """In the order of models/parts.c: a constant bias is drawn, since nothing else tells the states apart."""
+        if self.o["selective"] == "pointwise":
+            scale = start_linear(count, 1, self.o["gate-init"]).flatten()
+            return {"gates.scale": scale, "gates.bias": torch.zeros(count)}
         if not self.o["selective"]:
             return {"gates.bias": start_normal(count, sd=0.02)}
         return {"gates.weight": start_linear(count, dim, self.o["gate-init"]), "gates.bias": torch.zeros(count)}

@@ -53,7 +53,8 @@ CAUSAL = (
     [f"bdlru:blocks=4,{o}" for o in ("m=2", "m=3,gate=sigmoid", "m=3,gate=relu", "m=2,gate=none", "m=2,selective=no",
                                      "m=1")]
     + [f"hlru:channels=6,{o}" for o in ("m=3", "m=3,layout=observer", "m=2,gate=sigmoid", "m=2,gate=relu",
-                                        "m=2,gate=none", "m=2,selective=no", "m=3,layout=observer,selective=no")]
+                                        "m=2,gate=none", "m=2,selective=no", "m=3,layout=observer,selective=no",
+                                        "m=2,selective=pointwise")]
     + [f"slice:{o}" for o in SLICES]
     + [f"slice:{o},interval=3" for o in SLICES]
     + [f"slice:{o},interval=3,depth=2,{more}" for o in SLICES if o.split(",")[0].split("=")[1] in

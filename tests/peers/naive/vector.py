@@ -20,7 +20,10 @@ def normalise(z, gate):
 
 
 def raw_gates(x, p, o):
-    """W_g x + b_g, or b_g at every position."""
+    """W_g x + b_g, b_g at every position, or pointwise s_g v + b_g, channel by channel."""
+    if o["selective"] == "pointwise":
+        v = (x @ p["v.weight"].T).unsqueeze(-1)
+        return (v * p["gates.scale"].unflatten(0, (v.shape[-2], -1))).flatten(2) + p["gates.bias"]
     if yes(o, "selective"):
         return x @ p["gates.weight"].T + p["gates.bias"]
     return p["gates.bias"].expand(*x.shape[:2], -1)
