@@ -390,7 +390,7 @@ sanitize:
 
 # Runs all suites without a network, loopback included.
 test-offline:
-	@unshare --map-root-user --net $(MAKE) --no-print-directory test
+	@unshare --map-root-user --net sh -c 'ip link set lo up && exec $(MAKE) --no-print-directory test'
 
 # Runs one command of each kind under memcheck, in a build without AVX-512, which valgrind does not know.
 valgrind:

@@ -69,10 +69,10 @@ struct tensor *affine_map(struct graph *g, struct tensor *x, const char *name, i
 /* What the gates of a mixer depend on. */
 enum selective { SELECTIVE_YES, SELECTIVE_NO, SELECTIVE_POINTWISE };
 
-/* The raw gates of a mixer whose gates are normalised: z_t = W_g x_t + b_g, or the constant b_g, or pointwise: gate k of
- * channel c is s_g v_t[c] + b_g with numbers s_g and b_g of its own, so that channels do not mix (H-LRU/BD-LRU paper,
- * appendix E, which leaves open what the gate reads). `gain` multiplies the initial W_g or s_g; `bias` is the layout of
- * gates.bias and gates.scale, `weight` the layout of gates.weight. */
+/* The raw gates of a mixer whose gates are normalised: z_t = W_g x_t + b_g, or the constant b_g, or pointwise: gate k
+ * of channel c is s_g v_t[c] + b_g with numbers s_g and b_g of its own, so that channels do not mix (H-LRU/BD-LRU
+ * paper, appendix E, which leaves open what the gate reads). `gain` multiplies the initial W_g or s_g; `bias` is the
+ * layout of gates.bias and gates.scale, `weight` the layout of gates.weight. */
 struct gate_map {
     int64_t rows; /* of W_g */
     enum selective selective;

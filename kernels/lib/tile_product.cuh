@@ -1,9 +1,10 @@
 /* tile_product.cuh - products of small matrices, whose factors are in shared memory, by the warps of a thread block.
  *
  * The result is divided into tiles of 16 x 8. A warp computes up to four neighbouring tiles at once, for which it reads
- * and splits the left factor only once. Of each tile, a lane has four elements in registers, placed like the accumulators of mma.sync.m16n8k8 (PTX ISA, "Matrix fragments for mma.m16n8k8"): lane 4 g +
- * t has elements (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1). Sums go over the depth in ascending order, so that
- * bits depend only on sizes. The number of rows is a multiple of 16; columns and depth are multiples of 8.
+ * and splits the left factor only once. Of each tile, a lane has four elements in registers, placed like the
+ * accumulators of mma.sync.m16n8k8 (PTX ISA, "Matrix fragments for mma.m16n8k8"): lane 4 g + t has elements (g, 2t),
+ * (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1). Sums go over the depth in ascending order, so that bits depend only on
+ * sizes. The number of rows is a multiple of 16; columns and depth are multiples of 8.
  *
  * Tensor cores multiply in tf32 (compute capability 8.0 or more, float build), but the sums have the accuracy of fp32:
  * scans are in fp32 in every --precision (docs/design.md, "Numbers"). Each factor is split into x = high + low + rest,

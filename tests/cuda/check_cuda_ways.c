@@ -4,8 +4,8 @@
 
 /* Attention: several tiles of keys, of which the last is not whole, heads wider than a tile, one token. Homogeneous
  * recurrences: more steps than a ring has turns, one step, blocks so large that there is none, more pairs of vectors
- * than are summed at once. Maps: several tiles of the weights, several chunks of rows. Matrix states by chunks: heads as
- * wide as a block has shared memory for. Matrix states by strips: rows that are no multiple of those loaded at once;
+ * than are summed at once. Maps: several tiles of the weights, several chunks of rows. Matrix states by chunks: heads
+ * as wide as a block has shared memory for. Matrix states by strips: rows that are no multiple of those loaded at once;
  * graphs of more edges and pairs than a warp lists at once. */
 static const struct {
     const char *kernel, *sizes;
