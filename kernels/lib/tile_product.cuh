@@ -25,7 +25,9 @@
 #define TILE_ROWS    16
 #define TILE_COLUMNS 8
 #define TILE_DEPTH   8
-#define TILES_MOST   4 /* tiles that a warp computes at once */
+#ifndef TILES_MOST
+#define TILES_MOST 4 /* tiles that a warp computes at once; a source whose kernels need more registers sets fewer */
+#endif
 
 /* `count` tiles side by side; the first element of the first one. */
 struct tile {

@@ -10,6 +10,8 @@
  * dG goes back through the recurrence of numbers, again with a thread per source. The gates' gradients are summed over
  * the sources, first inside a warp, then over the warps by a separate kernel. */
 #include "kernels/plstm/grid/grid.h"
+/* With more tiles at once the kernels of the gradients spill registers on compute capability 7.5. */
+#define TILES_MOST 1
 #include "kernels/matrix/chunk.cuh"
 #include "kernels/matrix/row_sums.cuh"
 
