@@ -76,7 +76,8 @@ START_TEST(members_wait_for_memory) {
     const char *line = population(THREE, "", "results");
     setenv("LRNN_CUDA_HOST_MEMORY", "140000000", 1);
     expect_status(run(line), 0, line);
-    expect_text(err, "cuda: no memory for another run beside the 2 in progress; the next waits until one of them ends",
+    expect_text(err,
+                "cuda: no memory for another run beside the 2 in progress; the next run waits until one of these ends",
                 line);
     ck_assert_str_eq(statuses("results"), "ok ok ok ");
 }
