@@ -388,7 +388,7 @@ sanitize:
 	+@$(sanitized) test SUITES="$(or $(SUITES),$$($(BUILD)/sanitize/check --list | \
 	  grep -vx -e 'cuda.*' -e faults | tr '\n' ' '))"
 
-# Runs all suites without a network, loopback included.
+# Runs all suites with no network but loopback.
 test-offline:
 	@unshare --map-root-user --net sh -c 'ip link set lo up && exec $(MAKE) --no-print-directory test'
 

@@ -28,8 +28,8 @@ static void train(void) {
     expect_status(run(arguments), 0, arguments);
 }
 
-/* Changes the last digits of a loss on record. */
-static void alter_record(void) {
+/* Changes the record: its configuration gets an option that the program lacks, or a loss other last digits. */
+static void alter_record(bool option) {
     char command[256], path[256];
     size_t size;
     struct arena arena = {0};
@@ -43,7 +43,10 @@ static void alter_record(void) {
     char *record = slurp(path, &size);
     ck_assert_int_eq(arena_reserve(&arena, 1 << 24, &e), ST_OK);
     ck_assert_msg(record_read(record, r, &arena, &e) == ST_OK, "%s", e.text);
-    r->curve[0].loss *= 1 + 1e-15;
+    if (option)
+        strcat(r->config, "min-gain=0\n");
+    else
+        r->curve[0].loss *= 1 + 1e-15;
     snprintf(path, sizeof path, "%s/r", program_folder);
     ck_assert_int_eq(remove(record), 0);
     ck_assert_msg(record_write(path, r, NULL, &e) == ST_OK, "%s", e.text);
@@ -70,10 +73,26 @@ END_TEST
 START_TEST(other_bits_by_the_same_products_are_a_failure) {
     static const char sample[] = "sample 1 1 100";
     train();
-    alter_record();
+    alter_record(false);
     expect_status(reproduce(sample), 1, sample);
     expect_text(out, " (the curves part at step ", sample);
     expect_text(out, "0 with the same bits; 1 with other bits by the same products", sample);
+}
+END_TEST
+
+START_TEST(a_run_that_cannot_be_repeated_has_a_row) {
+    static const char sample[] = "sample 1 1 100";
+    char path[128];
+    size_t size;
+    train();
+    alter_record(true);
+    expect_status(reproduce(sample), 1, sample);
+    expect_text(out, "  not repeated: run ", sample);
+    expect_text(out, "0 with other bits by the same products; 1 not repeated", sample);
+    snprintf(path, sizeof path, "%s/rows.csv", program_folder);
+    char *rows = slurp(path, &size);
+    expect_text(rows, " has no option 'min-gain'", sample);
+    free(rows);
 }
 END_TEST
 
@@ -90,7 +109,8 @@ END_TEST
 
 Suite *check_reproduce(void) {
     const TTest *const tests[] = {a_cell_and_a_sample_agree_with_their_records,
-                                  other_bits_by_the_same_products_are_a_failure, what_is_not_on_record_is_said};
+                                  other_bits_by_the_same_products_are_a_failure,
+                                  a_run_that_cannot_be_repeated_has_a_row, what_is_not_on_record_is_said};
     Suite *s = suite_create("reproduce");
     TCase *c = tcase_create("reproduce");
     tcase_add_checked_fixture(c, program_begin, program_end);
