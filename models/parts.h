@@ -66,7 +66,7 @@ static inline struct tensor *state_vector(struct graph *g, const char *name, int
 /* W x + b with parameters NAME.weight [out][in] and NAME.bias [out], both at the framework's default start. */
 struct tensor *affine_map(struct graph *g, struct tensor *x, const char *name, int64_t out);
 
-/* What the gates of a mixer depend on. */
+/* Values of an option `selective`: gates read the token, nothing, or the value of their channel alone. */
 enum selective { SELECTIVE_YES, SELECTIVE_NO, SELECTIVE_POINTWISE };
 
 /* The raw gates of a mixer whose gates are normalised: z_t = W_g x_t + b_g, or the constant b_g, or pointwise: gate k
