@@ -70,7 +70,9 @@ static const struct option report_options[] = {
      0},
     {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "report to print; all reports are listed below", 0},
     {"html", OPT_TEXT_FIELD, AT(html), "", 0, 0, NULL,
-     "write pages for a browser into this folder: an overview, tasks, mixers, runs, papers, gates", OPT_FILLED},
+     "write pages for a browser into this folder: an overview, tasks, mixers, runs, papers, and the history of "
+     "`lrnn gate`",
+     OPT_FILLED},
     {"history", OPT_TEXT_FIELD, AT(history), "auto", 0, 0, NULL,
      "for --html: file with the results of `lrnn gate`; auto = gate.jsonl in the folder of the records", OPT_FILLED},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL,

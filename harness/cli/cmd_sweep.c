@@ -21,7 +21,7 @@ static const struct option sweep_flags[] = {
      0},
     {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES, PROTOCOL_HELP, 0},
     {"jobs", OPT_INT, AT(jobs), "auto", 1, RUNNER_MOST_JOBS, NULL,
-     "processes that train at once; auto = on the CPU one per core; on a GPU one process (see --population)", OPT_AUTO},
+     "processes that train at once; auto = on the CPU one per core, on a GPU one, which trains several runs", OPT_AUTO},
     {"population", OPT_INT, AT(population), "auto", 1, POPULATION_MOST, NULL,
      "runs that one process trains side by side; auto = on a GPU as many as fit, at most 16; on the CPU 1", OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 1e-3, 1e9, NULL,
@@ -51,7 +51,9 @@ static const struct option extra[] = {
      "models with options: 'bdlru:m=1..5 lstm@dim=64,lr=0.01'; flags after @ are for that model only", 0},
     {"profile", OPT_CHOICE, 0, "from the plan, else quick", 0, 0,
      "smoke quick paper; MAD's tasks also have mad and hlru-paper",
-     "take sizes, learning rates and training length from this profile", 0},
+     "take models, sizes, learning rates and training length from this profile of the task: smoke = seconds, quick = "
+     "minutes, paper = as in the task's paper",
+     0},
     {"lr", OPT_TEXT_FIELD, 0, "from the plan, else from the profile", 0, 0, NULL,
      "learning rates of the grid, comma-separated", 0},
     {"seeds", OPT_TEXT_FIELD, 0, "from the plan, else from the profile", 0, 0, NULL,
@@ -67,7 +69,8 @@ static const struct option extra[] = {
     {"shard", OPT_TEXT_FIELD, 0, "1/1", 0, 0, NULL,
      "train only part i/n of the runs, which are run i and every n-th run after it; print no table", 0},
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
-     "config file of key=value lines, or a run's record (.json); flags on the command line overrule it", OPT_FILLED},
+     "config file of key=value lines, or a run's record (.json); flags on the command line overrule the file",
+     OPT_FILLED},
     {0}};
 
 struct command_line {
@@ -89,9 +92,11 @@ static enum status on_flag(void *context, const char *name, const char *value, b
 static void print_length(FILE *f) {
     fputs("\nlength of a run: settings come from these sources, the strongest first:\n"
           "  command line > config file (-c) > plan > profile > default\n"
-          "  steps or epochs set the length of the schedule. The strongest source wins; in one source steps win.\n"
+          "  steps or epochs set the length of the schedule. The strongest source that sets one of them decides it.\n"
+          "  If this source sets both, the program uses steps and ignores epochs.\n"
           "  stop-after (steps), budget (time of the run) and limit (time of all runs) end a run earlier.\n"
-          "  If a source sets any of these five settings, stop-after and budget of weaker sources are ignored.\n",
+          "  If a source sets steps, epochs, stop-after, budget or limit, the program ignores stop-after and budget\n"
+          "  of weaker sources.\n",
           f);
 }
 
@@ -180,7 +185,7 @@ static enum status run_bench(int argc, char **argv, struct error *e) {
 const struct command command_bench = {
     .name = "bench",
     .usage = "bench TASK|PLAN... [--models 'M M ...'] [--profile smoke|quick|paper] [flags]",
-    .summary = "train a profile's models on tasks, or the runs of a paper's plan; print the table, draw the plots",
+    .summary = "train models on tasks, or the runs of a paper's table (its plan); print the table, draw the plots",
     .run = run_bench};
 const struct command command_sweep = {
     .name = "sweep",

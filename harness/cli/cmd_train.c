@@ -25,7 +25,8 @@
 
 static const struct option extra[] = {
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
-     "config file of key=value lines, or a run's record (.json); flags on the command line overrule it", OPT_FILLED},
+     "config file of key=value lines, or a run's record (.json); flags on the command line overrule the file",
+     OPT_FILLED},
     {0}};
 
 struct train_words {

@@ -18,14 +18,14 @@ enum report_protocol {
 
 #define PROTOCOL_NAMES "val-mean best-of-grid mean-ci90 iqm" /* choices of an option */
 #define PROTOCOL_HELP                                                                                                  \
-    "number in a row. At the learning rate that validation chose: val-mean = mean over seeds, mean-ci90 = mean over "  \
-    "seeds with a 90 % interval, iqm = interquartile mean over seeds. Over all rates and seeds: best-of-grid = the "   \
-    "largest value"
+    "how the runs of a row give its number. val-mean, mean-ci90 and iqm use the learning rate that validation chose: " \
+    "val-mean = mean over seeds, mean-ci90 = this mean with a 90 % interval, iqm = interquartile mean over seeds. "    \
+    "best-of-grid = the largest value over all rates and seeds"
 
 struct protocol {
     const char *name;
     const char *heading;  /* heading of the column next to the number */
-    const char *phrase;   /* explains the number in a row over several tasks */
+    const char *phrase;   /* explains the number of a row over several tasks */
     const char *sentence; /* explains the number; "%s" is the metric */
     double level;         /* coverage of the interval; 0: it has none */
     int least;            /* least number of seeds for an interval */

@@ -285,7 +285,8 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
 const struct report report_settings = {
     .name = "settings",
     .help =
-        "a column for each variant of a task, with the best result of this variant's grid, and a column with the mean. "
-        "For a cross-validation: a column for each fold, with the number by --protocol, and a column with the mean",
+        "for tasks with variants: a column for each variant, with the best result of its grid, and a column with the "
+        "mean. For tasks with folds: a column for each fold, with the number that --protocol defines, and a column "
+        "with the mean",
     .make = make,
 };
