@@ -106,8 +106,7 @@ function drawIndex(q) {
         }))));
     const every = () => ({heads: ["mixer", ...columns.map(c => c.task.label)],
         rows: shown.map(s => [nameOf(s.label), ...columns.map(c => score(best(cell(s, c.task))?.acc))]),
-        records: shown.map(s => columns.map(c => best(cell(s, c.task))?.id).filter(id => id).map(id =>
-            `row:${id}`))});
+        from: shown.map(s => columns.map(c => best(cell(s, c.task))).filter(row => row))});
     return ["Results", [
         h("p", {class: "lead"},
             `Each cell is the test score of a mixer on a task, with the number of seeds below it: ` +
@@ -121,7 +120,7 @@ function drawIndex(q) {
             h("table", {}, h("caption", {},
                 `${plural(lines.length, "mixer")} by ${plural(columns.length, "task")}, ${plural(rows.length, "row")}`),
                 head, body)),
-        legendOf(seen), exports("matrix", every), brokenNote()]];
+        legendOf(seen), exports("matrix", every, recordsUnder), brokenNote()]];
 }
 
 function brokenNote() {
@@ -139,7 +138,7 @@ const recordsOf = (file, row, key = "chosen") => {
     return file.runs.run_id.slice(from, from + n);
 };
 
-// A task's file, once its rows and columns are as pages use them.
+// A task's file, with its rows and columns as pages use them.
 async function taskFile(task) {
     const file = await load(`task-${task.stem}`);
     if (file.joined) return file;
@@ -153,6 +152,16 @@ async function taskFile(task) {
         for (let k = row.more.chosen; k < row.more.first + row.more.all &&
             file.runs.lr[k] === file.runs.lr[row.more.chosen]; k++) row.chosen_n++;
     });
+    return file;
+}
+
+// The records that rows of any tasks rest on.
+const recordsUnder = async rows =>
+    (await Promise.all(rows.map(async row => recordsOf(await taskFile(taskOf(row)), row)))).flat();
+
+// A task's file for a page of that task: its rows are named by what they are unlike most of them.
+async function ownFile(task) {
+    const file = await taskFile(task);
     const keys = distinct(file.joined.flatMap(row => pairsOf(row.setting.trim().replace(/ /g, ",")).map(pair =>
         pair[0])))
         .filter((key, _, all) => key !== "steps" || !all.includes("epochs")); // steps follow from epochs
@@ -243,7 +252,7 @@ async function drawTask(q) {
     if (!task) return ["Tasks", distinct(index.tasks.map(t => t.suite)).map(suite => [h("h2", {}, suite),
         h("ul", {}, index.tasks.filter(t => t.suite === suite).map(t => h("li", {}, link(taskLink(t), taskName(t)),
         `, ${plural(t.runs, "run")}`)))])];
-    const file = await taskFile(task);
+    const file = await ownFile(task);
     file.stem = task.stem;
     const profiles = distinct(file.joined.map(row => row.profile));
     const rows = file.joined.filter(row => !q.get("profile") || row.profile === q.get("profile"));
@@ -404,7 +413,7 @@ async function drawMixer(q) {
             {title: "chance", value: row => taskOf(row).chance, text: row => score(taskOf(row).chance)},
             {title: "others", help: "mixers that have a row on the task", value: row =>
                 distinct(index.rows.filter(o => o.task === row.task).map(o => familyOf(o.mixer))).length - 1}],
-        best, {records: row => [`row:${row.id}`], wide: true}),
+        best, {records: row => recordsUnder([row]), wide: true}),
         h("h2", {}, "Speed over the length"),
         figure("Tokens a second of one layer, forward and backward, against the length of the sequences.",
             [...speeds].filter(([, points]) => points.size > 1).map(([name, points], i) =>
@@ -452,7 +461,7 @@ async function drawCompare(q) {
             {title: "difference of the scores", value: c => c.a.acc - c.b.acc, text: c => signed(c.a.acc - c.b.acc)},
             {title: "parameters", number: true, value: c => c.a.params / c.b.params,
                 text: c => `${count(c.a.params)}, ${count(c.b.params)}`}], common,
-                {records: c => [`row:${c.a.id}`, `row:${c.b.id}`]})];
+                {records: c => recordsUnder([c.a, c.b])})];
     const task = index.tasks.find(t => t.stem === q.get("task")), here = task &&
         common.find(c => index.tasks[c.t] === task);
     if (here) content.push(...await paired(task, q, rowsOf(a, here.t), rowsOf(b, here.t)));
@@ -461,7 +470,7 @@ async function drawCompare(q) {
 
 // Two rows of a task, seed by seed.
 async function paired(task, q, as, bs) {
-    const file = await taskFile(task), pick = (list, key) => list.find(row => row.id === q.get(key)) || standing(list);
+    const file = await ownFile(task), pick = (list, key) => list.find(row => row.id === q.get(key)) || standing(list);
     const [a, b] = [pick(as, "arow"), pick(bs, "brow")], [i, k] = [a, b].map(row => file.joined.indexOf(row));
     const [high, low, sign] = i > k ? [i, k, 1] : [k, i, -1];
     const pair = file.pairs.find(p => p[0] === high && p[1] === low);
@@ -513,7 +522,7 @@ const ENDS = {target: "validation reached the target", patience: "validation no 
 async function drawRun(q) {
     const task = index.tasks.find(t => t.stem === q.get("task"));
     if (!task) return ["Run", [h("p", {}, "Choose a task, then a run of it: ", link("task.html", "tasks"), ".")]];
-    const file = await taskFile(task), i = file.runs.run_id.findIndex(id => id.startsWith(q.get("run") || "-"));
+    const file = await ownFile(task), i = file.runs.run_id.findIndex(id => id.startsWith(q.get("run") || "-"));
     if (i < 0) return ["Run", [h("p", {}, `No run of ${task.label} has an id that begins with ${q.get("run")}.`)]];
     const of = key => file.runs[key][i], id = of("run_id"), row = file.joined.find(r => i >= r.more.first &&
         i < r.more.first + r.more.all);
@@ -707,7 +716,7 @@ async function draw() {
     try {
         [title, content] = await pages[page](state());
     } catch (problem) {
-        content = [h("p", {role: "alert"}, `${problem.message}. Write the site again: lrnn report --html`)];
+        content = [h("p", {role: "alert"}, problemText(problem))];
     }
     if (mine !== drawing) return; // the reader has gone on
     document.title = `${title} - lrnn-bench`;

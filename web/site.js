@@ -6,6 +6,7 @@
 // --- data and state -------------------------------------------------------------------------------------------------
 
 const data = {}; // what the data files hand over, by their names
+const loads = {}; // promises of them
 const page = document.documentElement.dataset.page;
 let index = null; // data.index, once its rows are objects
 
@@ -16,8 +17,7 @@ function site(name, value) {
 
 // Loads data/NAME.js once; a page from a disk may load scripts alone.
 function load(name) {
-    if (data[name]) return Promise.resolve(data[name]);
-    return new Promise((done, failed) => {
+    return data[name] ? Promise.resolve(data[name]) : loads[name] ||= new Promise((done, failed) => {
         const script = document.createElement("script");
         script.src = `data/${encodeURIComponent(name)}.js`;
         script.onload = () => (data[name] ? done(data[name])
@@ -153,12 +153,20 @@ const writers = {
     },
 };
 
-function exports(name, get, rests = true) {
-    return h("p", {class: "exports"}, "Save as ", Object.keys(writers).map(kind =>
-        h("button", {type: "button", click: () => {
-        const {heads, rows, records} = get();
-        save(`${name}.${{CSV: "csv", LaTeX: "tex", Markdown: "md"}[kind]}`, writers[kind](heads, rows, records));
-    }}, kind)), rests && "with the hashes of the records or rows that it rests on");
+const problemText = problem => `${problem.message}. Write the site again: lrnn report --html`;
+
+// Buttons that save a table: get() gives its heads, its rows as texts, and for each row what records() takes; records()
+// gives the hashes of that row's records, or a promise of them where files must be loaded first.
+function exports(name, get, records) {
+    const said = h("span", {role: "alert"});
+    const write = async kind => {
+        const {heads, rows, from} = get();
+        const hashes = await Promise.all(from.map(records || (() => [])));
+        save(`${name}.${{CSV: "csv", LaTeX: "tex", Markdown: "md"}[kind]}`, writers[kind](heads, rows, hashes));
+    };
+    return h("p", {class: "exports"}, "Save as ", Object.keys(writers).map(kind => h("button", {type: "button",
+        click: () => write(kind).catch(problem => said.replaceChildren(` ${problemText(problem)}`))}, kind)),
+    records && "with the hashes of the records that it rests on", said);
 }
 
 // A table that is sorted by a click on a heading. column: {title, help, value(row), text(row), cell(row)}; value sorts,
@@ -195,8 +203,7 @@ function table(name, caption, columns, rows, {sort = [0, 1], records, mark, wide
     }
     refresh();
     return h("section", {class: "table"}, box, exports(name, () => ({heads: columns.map(column => column.title),
-        rows: sorted().map(row => columns.map(column => text(column, row))),
-        records: sorted().map(records || (() => []))}), Boolean(records)));
+        rows: sorted().map(row => columns.map(column => text(column, row))), from: sorted()}), records));
 }
 
 // --- figures --------------------------------------------------------------------------------------------------------
@@ -257,6 +264,7 @@ function figure(caption, series, {x, y, logX = false, low, high, levels = []}) {
     const px = v => left + (along(v) - along(x0)) / (along(x1) - along(x0)) * (right - left - 16) + 8;
     const py = v => bottom - (Math.min(Math.max(v, y0), y1) - y0) / (y1 - y0) * (bottom - top);
     const path = list => list.map((p, i) => `${i ? "L" : "M"}${px(p[0]).toFixed(1)} ${py(p[1]).toFixed(1)}`).join("");
+    const text = (s, p) => `${s.name}: ${x} ${count(p[0])}, ${y} ${p[1] < 10 ? score(p[1]) : count(p[1])}`;
     const hidden = new Set(), parts = series.map(s => {
         const own = s.points.filter(p => p[0] !== null && p[1] !== null && (!logX || p[0] > 0));
         const band = own.filter(p => p[2] !== undefined && p[2] !== null);
@@ -267,9 +275,9 @@ function figure(caption, series, {x, y, logX = false, low, high, levels = []}) {
             s.line !== false && own.length > 1 && svg("path", {class: "line", d: path(own),
                 "stroke-dasharray": s.dash || undefined}),
             (s.dots || own.length === 1) && own.map(p => marker(s, px(p[0]), py(p[1]),
-                svg("title", {}, p[4] || `${s.name}: ${x} ${count(p[0])}, ${y} ${score(p[1])}`))),
+                svg("title", {}, p[4] || text(s, p)))),
             !s.dots && own.map(p => svg("circle", {class: "touch", cx: px(p[0]), cy: py(p[1]), r: 6},
-                svg("title", {}, `${s.name}: ${x} ${count(p[0])}, ${y} ${score(p[1])}`))));
+                svg("title", {}, text(s, p)))));
     });
     const xTicks = ticksOf(x0, x1, logX), yTicks = ticksOf(y0, y1, false);
     const drawing = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img",

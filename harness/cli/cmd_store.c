@@ -2,6 +2,8 @@
 #include "harness/cli/cli.h"
 #include "harness/store/logs.h"
 #include "harness/store/merge.h"
+#include "harness/store/record_files.h"
+#include "harness/study/study.h"
 #include "harness/study/sweep_list.h"
 
 #define MOST_FOLDERS 256
@@ -30,13 +32,37 @@ static const struct command subs[SUBS + 1] = {
                .run = merge},
 };
 
-/* Prints the result of a check. Records without their weights or their machine's row are valid, but the user should
- * know if a copy has lost these. */
-static void tell(const char *folder, const struct store_count *count) {
+/* Returns the number of records with a configuration that this program cannot read, so that it can neither show the
+ * run's command nor repeat the run. *why has the first one's reason. */
+static int count_unreadable(const struct record_set *set, struct error *why) {
+    int n = 0;
+    for (int i = 0; i < set->n; i++) {
+        struct config config;
+        struct error e = {ST_OK, ""};
+        char name[RUN_ID_HEX + 8], task[LABEL_TEXT], model[LABEL_TEXT];
+        snprintf(name, sizeof name, "run %s", set->list[i].run.run_id);
+        if (config_default(&config, &e) == ST_OK &&
+            config_read_text(set->list[i].config, name, &config, task, model, &e) == ST_OK)
+            continue;
+        if (n++ == 0) *why = e;
+    }
+    return n;
+}
+
+/* Prints the result of a check. Records without their weights or their machine's row, or with a configuration of
+ * another version of the program, are valid, but the user should know of them. */
+static enum status tell(const char *folder, const struct store_count *count, struct error *e) {
+    struct record_set set;
+    struct error why;
+    TRY(records_load(&set, folder, e));
+    int unreadable = count_unreadable(&set, &why);
+    records_free(&set);
     printf("%s: %d record%s, all whole", folder, count->records, count->records == 1 ? "" : "s");
     if (count->bare) printf("; the weights of %d are not there", count->bare);
     if (count->unknown) printf("; the machine of %d is not in machines.csv", count->unknown);
+    if (unreadable) printf("; %d cannot be repeated, the first because %s", unreadable, why.text);
     putchar('\n');
+    return ST_OK;
 }
 
 /* Checks the other files of the folder. */
@@ -54,9 +80,10 @@ static enum status check(int argc, char **argv, struct error *e) {
     for (int i = 0; i < cli.n_positional; i++) { /* check all folders; the first damaged one decides the exit status */
         struct error why;
         struct store_count count;
-        if (store_check(folders[i], &count, &why) == ST_OK && check_beside(folders[i], &why) == ST_OK)
-            tell(folders[i], &count);
-        else if (status == ST_OK)
+        if (store_check(folders[i], &count, &why) == ST_OK && check_beside(folders[i], &why) == ST_OK &&
+            tell(folders[i], &count, &why) == ST_OK)
+            continue;
+        if (status == ST_OK)
             status = fail(e, why.status, "%s", why.text);
         else
             fprintf(stderr, "lrnn: %s\n", why.text);

@@ -93,6 +93,9 @@ START_TEST(a_run_that_cannot_be_repeated_has_a_row) {
     char *rows = slurp(path, &size);
     expect_text(rows, " has no option 'min-gain'", sample);
     free(rows);
+    snprintf(path, sizeof path, "store check %s/r", program_folder);
+    expect_status(run(path), 0, path);
+    expect_text(out, "/r: 1 record, all whole; 1 cannot be repeated, the first because run ", path);
 }
 END_TEST
 
