@@ -58,7 +58,7 @@ const struct exit_code cli_exit_codes[] = {
     {"4", "the gate could not decide"},
     {"5", "data missing or corrupt"},
     {"6", "a device is missing or failed, or memory ran out"},
-    {"128 + N", "stopped by signal N: 129, 130, 143; the same command goes on"},
+    {"128 + N", "stopped by signal N (129, 130, 143); repeat the command to continue"},
     {NULL, NULL},
 };
 
