@@ -53,6 +53,12 @@ void multiply(struct layer *l, const char *name, real factor) {
     for (int64_t i = 0; i < param_of(l, name)->count; i++) to[i] *= factor;
 }
 
+double mapped(struct layer *l, const char *name, const real *x, int64_t D, int64_t i) {
+    double sum = 0;
+    for (int64_t j = 0; j < D; j++) sum += (double)layer_values(l, name)[i * D + j] * x[j];
+    return sum;
+}
+
 void expect_layer_refused(const char *text, int64_t D, const char *one, const char *other) {
     struct error e = {0};
     struct model_choice choice;

@@ -23,6 +23,9 @@ real *layer_values(struct layer *l, const char *name);
 void layer_set_all(struct layer *l, const char *name, double value);
 void multiply(struct layer *l, const char *name, real factor);
 
+/* Returns element i of W x; the rows of the parameter W are D long. */
+double mapped(struct layer *l, const char *name, const real *x, int64_t D, int64_t i);
+
 /* The mixer does not fit width D at batch 2 and length 5, and the sentence has both words in it. */
 void expect_layer_refused(const char *text, int64_t D, const char *one, const char *other);
 

@@ -225,13 +225,6 @@ static void rwkv_open(struct layer *l, const char *text, int64_t T, int64_t D) {
     for (int64_t i = 0; i < D; i++) layer_values(l, "out.weight")[i * D + i] = 1;
 }
 
-/* Row i of W x. */
-static double mapped(struct layer *l, const char *name, const real *x, int64_t D, int64_t i) {
-    double sum = 0;
-    for (int64_t j = 0; j < D; j++) sum += (double)layer_values(l, name)[i * D + j] * x[j];
-    return sum;
-}
-
 /* Biases of +-60 make a and the decay's argument 0 or 1. With a = 1 and no decay it is DeltaNet with beta = 1, unit
  * keys and values times |k|; with a = 0, key.rate = 0 and the least decay, exp(-exp(-1/2)), it is linear attention. */
 START_TEST(rwkv7_is_deltanet_or_linear_attention) {

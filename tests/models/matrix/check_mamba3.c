@@ -4,6 +4,7 @@
 
 #include "core/graph_walk.h"
 #include "kernels/token/token.h"
+#include "models/matrix/matrix_state.h"
 #include "tests/lib/layer.h"
 
 static const char *const kernels[] = {"reference", ""};
@@ -46,6 +47,50 @@ START_TEST(half_turns_solve_parity_at_any_length) {
             if (ones % 2 == 0) even = fmax(even, y);
         }
         ck_assert_msg(even < 0.11 * odd && odd < INFINITY, "even counts up to %g, odd ones from %g", even, odd);
+    }
+    layer_close(&l);
+}
+END_TEST
+
+/* The key or query of every head: rows first to first + S of in.weight, normed, plus a bias of 1. */
+static void key_of(struct layer *l, const real *u, int64_t D, int64_t first, int S, double *k) {
+    double squares = 0;
+    for (int i = 0; i < S; i++) k[i] = mapped(l, "in.weight", u, D, first + i);
+    for (int i = 0; i < S; i++) squares += k[i] * k[i] / S;
+    for (int i = 0; i < S; i++) k[i] = 1 + k[i] / sqrt(squares + NORM_EPS);
+}
+
+/* With lambda = 1/2 and no turns, half of a token's step enters with the token and half with the next one. So the state
+ * is the sum of two plain outer scans, one of the tokens and one of the tokens before them. */
+START_TEST(half_steps_without_turns_are_two_plain_scans) {
+    enum { T = 37, D = 8, P = 4, N = D / P, S = 6, B = 2 * D, C = B + S, DT = C + S, A = DT + N, TRAP = A + N };
+    struct layer l;
+    layer_open(&l, "mamba3:state=6,headdim=4,expand=1,rope=1", T, D);
+    for (int i = TRAP * D; i < (TRAP + N + S / 2) * D; i++) layer_values(&l, "in.weight")[i] = 0;
+    layer_set_all(&l, "out.weight", 0);
+    for (int i = 0; i < D; i++) layer_values(&l, "out.weight")[i * D + i] = 1;
+    layer_run(&l);
+    for (int64_t h = 0; h < 2 * N; h++) { /* heads of both sequences */
+        double now[P][S] = {{0}}, late[P][S] = {{0}}, k[S], before[S] = {0}, q[S];
+        for (int64_t t = 0; t < T; t++, memcpy(before, k, sizeof k)) {
+            const real *u = tensor_real(l.x) + (h / N * T + t) * D, *y = tensor_real(l.y) + (h / N * T + t) * D;
+            double step = log1p(exp(mapped(&l, "in.weight", u, D, DT + h % N) + layer_values(&l, "dt.bias")[h % N]));
+            double rate = mapped(&l, "in.weight", u, D, A + h % N);
+            double decay = exp(-step * (rate < 0 ? 1 / (1 - rate) : 1 + rate));
+            key_of(&l, u, D, B, S, k);
+            key_of(&l, u, D, C, S, q);
+            for (int64_t p = 0, row = h % N * P; p < P; p++, row++) {
+                double x = mapped(&l, "in.weight", u, D, D + row), z = mapped(&l, "in.weight", u, D, row), o = x;
+                double x_before = t > 0 ? mapped(&l, "in.weight", u - D, D, D + row) : 0;
+                for (int i = 0; i < S; i++) {
+                    now[p][i] = decay * now[p][i] + step / 2 * x * k[i];
+                    late[p][i] = decay * (late[p][i] + step / 2 * x_before * before[i]);
+                    o += (now[p][i] + late[p][i]) * q[i];
+                }
+                o *= z / (1 + exp(-z));
+                expect_near(y[row], o, 256 * REAL_EPSILON * fmax(1, fabs(o)), "y");
+            }
+        }
     }
     layer_close(&l);
 }
@@ -101,6 +146,7 @@ Suite *check_mamba3(void) {
     TCase *tests = tcase_create("mamba3");
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     tcase_add_test(tests, half_turns_solve_parity_at_any_length);
+    tcase_add_test(tests, half_steps_without_turns_are_two_plain_scans);
     tcase_add_loop_test(tests, angles_stay_exact, 0, N_KERNELS);
     tcase_add_test(tests, misfits_name_their_numbers);
     suite_add_tcase(suite, tests);
