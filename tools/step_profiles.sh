@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # step_profiles.sh - times training steps op by op, beside the least time that each op needs, a JSON line each, for
-# tools/steps_table.awk. Takes three minutes on an otherwise idle machine.
+# tools/steps_table.awk. Takes five minutes on an otherwise idle machine.
 #
 #     tools/step_profiles.sh > results/baseline/steps.jsonl
 set -euo pipefail
@@ -32,13 +32,14 @@ for cut in blocks=640,m=1 blocks=256,m=2 blocks=142,m=3 blocks=91,m=4; do
 done
 # Single layers at 64 and at 512 tokens.
 for length in 64 512; do
-    for model in lstm attention mamba2 deltanet deltaproduct mlstm plstm; do
+    for model in lstm attention mamba2 deltanet deltaproduct mlstm plstm gated-deltanet kda gdn2 rwkv7 gla hgrn2 pdssm \
+        s5 linoss aussm rglru mingru; do
         step $model --mlp none --dim 128 --batch 32 --length $length --vocab 2 --threads 1 --steps 10
     done
 done
 # Steps of 8 192 tokens.
 for length in 64 512; do
-    for model in slstm mamba3 pdssm; do
+    for model in slstm mamba3; do
         step $model --dim 128 --batch $((8192 / length)) --length $length --vocab 2 --threads 1 --steps 10
     done
 done
