@@ -179,7 +179,7 @@ const rowColumns = () => [
     {title: "interval", number: true, help: "of the score over seeds; with too few seeds there is none",
         value: row => row.low, text: row => interval(row.low, row.high)},
     {title: "solved", number: true,
-        help: "seeds that reached the task's threshold, and the exact 95 % interval of their share",
+        help: "seeds that reached the task's threshold out of all seeds, with the exact 95 % interval of this fraction",
         value: row => row.solved / row.seeds,
         text: row => `${row.solved}/${row.seeds} (${interval(row.solved_low, row.solved_high)})`},
     {title: "parameters", value: row => row.params, text: row => count(row.params)},

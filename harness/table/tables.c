@@ -194,7 +194,8 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
         sheet_note_on(s, INTERVAL, "With fewer than %d seeds the seeds' values are shown instead of an interval.",
                       protocol->least);
     sheet_note_on(s, "solved",
-                  "solved: runs that reached the task's threshold, with the exact 95%% interval of their share.");
+                  "solved: runs that reached the task's threshold out of all runs, with the exact 95%% interval of "
+                  "this fraction.");
     sheet_note_on(s, "seq acc", "seq acc: share of sequences without an error.");
     note_best(s, t);
     if (most_grid > 1)
