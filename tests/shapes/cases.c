@@ -91,6 +91,7 @@ static void build(struct built *r, const struct setup *of, int64_t batch) {
     r->setup = allocate(sizeof *r->setup);
     r->setup->spec.config = of->spec.config;
     r->setup->spec.config.batch = batch;
+    if (batch != of->spec.config.batch) r->setup->spec.config.warmup = 0; /* it would be no whole number of epochs */
     r->setup->spec.model = of->spec.model;
     enum status status = task_parse(&r->setup->spec.task, of->spec.task.asked, &e);
     if (status == ST_OK) status = setup_resolve(r->setup, &e);
