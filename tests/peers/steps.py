@@ -112,8 +112,11 @@ def settings(toy):
         found["step", f"bdlru m={m} D={D} N={N} L={L} B=128 T={T}"] = \
             net(f"bdlru:m={m},blocks={N}", T, 128, dim=D, layers=L, mlp="gelu")
     layers = [(model, 64) for model in ("lstm", "attention", "bdlru:m=5", "hlru:m=5", "lru", "mamba2", "deltanet")]
-    for model, T in layers + [("lstm", 512), ("attention", 512)]:
-        found["layer", f"{model.replace(':', ' ')} D=128 B=32 T={T}"] = net(model, T, 32, dim=128, layers=1, mlp="none")
+    layers = [(model, 32, T) for model, T in layers + [("lstm", 512), ("attention", 512)]]
+    newer = ("gated-deltanet", "kda", "rwkv7", "gla", "mamba3", "slstm", "pdssm")
+    layers += [(model, 2048 // T, T) for T in (64, 512) for model in newer]  # a loop keeps every state: 2048 tokens
+    for model, B, T in layers:
+        found["layer", f"{model.replace(':', ' ')} D=128 B={B} T={T}"] = net(model, T, B, dim=128, layers=1, mlp="none")
     return found
 
 
