@@ -83,6 +83,7 @@ struct graph_builder {
     double linear_sd;
 
     struct tensor *lengths;   /* ids (B): number of tokens in use in each sequence; NULL: all are in use */
+    int64_t rows_before;      /* rows before the first token, which are all in use: a class token */
     const int32_t *row_first; /* row r is in use if row_first[r] < lengths[b]; NULL: row r is token r */
     struct links links;       /* links between the positions of each sequence; words NULL: not made yet */
     /* the vectors of the tokens, which some nets give to the first layer unchanged; x NULL: the input has no tokens */

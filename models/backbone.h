@@ -25,7 +25,8 @@ enum pooled_rows {
     FROM_LAST,
     FROM_MEAN,
     FROM_ROOT,
-    FROM_CORNERS
+    FROM_CORNERS,
+    FROM_CLASS
 }; /* the rows that the label of a sequence is read from */
 
 struct backbone {

@@ -21,6 +21,7 @@ struct model {
     const struct option *options; /* the keys after the mixer's name; ends with name == NULL */
     size_t inst_bytes;            /* size of the parsed options; at most MODEL_INST_BYTES */
     bool causal;                  /* output at t depends on inputs up to t only */
+    bool takes_rows_before;       /* the net may have rows before its tokens (graph_builder.rows_before) */
     const char *small;            /* labels of its variants at small sizes, for the tests, separated by blanks */
     bool hidden;                  /* the template: tested like the others, not shown by `lrnn list` */
     int version;                  /* raised when bits of its trainings change; 0 means 1 (harness/study/numerics.h) */

@@ -12,7 +12,8 @@
  *
  * Read-outs:
  *   every position           logits = W x_t + b
- *   one label per sequence   logits of one vector: the pool of the rows in use, or the grid's four corners side by side
+ *   one label per sequence   logits of one vector: the pool of the rows in use, the grid's four corners side by side, or
+ *                            the class token, a learnt row before the tokens (ViT)
  *   one label per pair of documents with vectors u and v: W gelu(W' (u, v, u - v, u * v) + b') + b (S4's retrieval)
  *   MAD's auto-encoder       e = x at the last row in use; at each position p, d = e + PE[p], twice
  *                            d <- gelu(W norm(d) + b), logits = W norm(d) + b; weights N(0, 0.02^2) */
@@ -82,6 +83,10 @@ static struct tensor *pooled(struct graph *g, const struct backbone *b, const st
     bool root = now->row_first && now->row_first[nodes - 1] == 0;
     if (b->pool == FROM_ROOT && b->top_levels > 1) return mean_of_top(g, b, x, T);
     if (b->pool == FROM_ROOT && root) return pool(g, x, now->lengths, POOL_TOP);
+    if (b->pool == FROM_CLASS) {
+        struct tensor *y = first_rows(g, x, 1);
+        return y ? graph_reshape(g, y, 2, (int64_t[]){y->dims[0], y->dims[2]}) : NULL;
+    }
     if (nodes > T) x = first_rows(g, x, T);
     if (b->pool == FROM_CORNERS) {
         struct tensor *y = rows_of_corners(g, x, now->lengths, grid);
@@ -135,6 +140,10 @@ enum status net_check(const struct backbone *b, const struct model *m, struct er
             "of all others; leave it out or take s5",
             b->ssm_lr_factor);
     struct backbone resolved = backbone_resolved(b, m);
+    if (b->pool == FROM_CLASS && (!m->takes_rows_before || !backbone_takes_parts(&resolved)))
+        return fail(e, ST_USAGE,
+                    "--pool class adds a row before the tokens, which only full-attention takes, in --backbone mad-lm "
+                    "and vision; use last or mean");
     if (b->layer_scale > 0 && !backbone_takes_parts(&resolved))
         return fail(e, ST_USAGE,
                     "--layer-scale %g is for --backbone mad-lm and vision, whose branches are plain; leave it out or "
@@ -150,6 +159,7 @@ bool net_causal(const struct backbone *b, const struct model_choice *choice) {
 int64_t net_state_floats(const struct backbone *b, const struct model_choice *fitted) {
     int64_t floats = 0;
     struct dims dims = fitted->dims;
+    dims.T += b->pool == FROM_CLASS;
     for (dims.layer = 0; dims.layer < b->layers; dims.layer++)
         floats += fitted->model->state_floats(fitted->inst, &dims);
     return floats * (backbone_doubles(b, fitted->model) ? 2 : 1);
@@ -177,6 +187,7 @@ static void declare_inputs(struct net *net, struct graph *g, const struct net_sh
     struct graph_builder *now = graph_builder(g);
     now->lengths = net->lengths;
     now->row_first = NULL;
+    now->rows_before = 0;
     now->links = (struct links){.words = net->links, .size = s->links};
     now->embedded = (struct lookup){0};
     now->first_values[0] = now->first_values[1] = NULL;
@@ -219,6 +230,25 @@ static struct tensor *with_positions(struct graph *g, const struct net_shape *s,
     return grid_positions(g, x, table, graph_builder(g)->lengths, &trained, own);
 }
 
+/* (B,T,D) -> (B,1+T,D): a learnt row, the class token, before the tokens. ViT's released code starts it at 0; the start
+ * here has the size of ViT's maps, so that the row's first norm does not divide by 0. */
+static struct tensor *with_class(struct graph *g, struct tensor *x) {
+    static const int32_t row = 0;
+    if (!x) return NULL;
+    int64_t B = x->dims[0], T = x->dims[1], D = x->dims[2];
+    struct tensor *own = graph_param(g, &(struct param_spec){.name = "class",
+                                                             .rank = 2,
+                                                             .dims = {1, D},
+                                                             .group = PARAM_EMBEDDING,
+                                                             .init = {.kind = INIT_NORMAL, .b = 0.02}});
+    struct tensor *last = append_rows(g, x, own, &row, 1);
+    if (!last) return NULL;
+    struct tensor *flat = graph_reshape(g, last, 2, (int64_t[]){B, (T + 1) * D});
+    struct tensor *first = join_columns(g, columns(g, flat, T * D, D), columns(g, flat, 0, T * D));
+    graph_builder(g)->rows_before = 1;
+    return first ? graph_reshape(g, first, 3, (int64_t[]){B, T + 1, D}) : NULL;
+}
+
 /* Checks that the flags of the net fit the task's examples. */
 static enum status check_examples(const struct backbone *b, const struct net_shape *shape, struct error *e) {
     if (b->degree_code && shape->links.edges == 0)
@@ -246,6 +276,7 @@ static struct tensor *embedded(struct graph *g, const struct backbone *b, const 
     struct tensor *x = encoded(g, b, shape, input);
     if (b->positions == POSITIONS_LEARNT) x = with_positions(g, shape, grid, x);
     if (b->degree_code) x = degree_code(g, x, &graph_builder(g)->links);
+    if (b->pool == FROM_CLASS) x = with_class(g, x);
     return choice->dims.T > shape->T ? choice->model->append(choice->inst, g, x) : x;
 }
 

@@ -13,17 +13,18 @@
 #include "kernels/token/token.h"
 
 struct tensor *softmax_attention(struct graph *g, struct tensor *qkv, int64_t heads) {
-    struct attention_attr attr = {heads, true};
+    struct attention_attr attr = {.heads = heads, .causal = true};
     return call1(g, &op_softmax_attention, &attr, sizeof attr, (struct tensor *[]){qkv, NULL}, 2);
 }
 
-struct tensor *softmax_attention_all(struct graph *g, struct tensor *qkv, struct tensor *lengths, int64_t heads) {
-    struct attention_attr attr = {heads, false};
+struct tensor *softmax_attention_all(struct graph *g, struct tensor *qkv, struct tensor *lengths, int64_t before,
+                                     int64_t heads) {
+    struct attention_attr attr = {.heads = heads, .before = before};
     return call1(g, &op_softmax_attention, &attr, sizeof attr, (struct tensor *[]){qkv, lengths}, 2);
 }
 
 static void softmax_attention_infer(struct graph *g, struct call *c) {
-    int64_t heads = attention_attr(c)->heads;
+    int64_t heads = attention_attr(c)->heads, before = attention_attr(c)->before;
     if (!infer_present(g, c, 1)) return;
     const struct tensor *x = c->in[0], *n = c->in[1];
     if (x->rank != 3)
@@ -32,11 +33,11 @@ static void softmax_attention_infer(struct graph *g, struct call *c) {
         graph_fail(g, ST_USAGE,
                    "softmax_attention: qkv has %" PRId64 " columns, expected a multiple of 3 * heads = %" PRId64,
                    x->dims[2], 3 * heads);
-    else if (n && (n->rank != 1 || n->dims[0] != x->dims[0] || n->limit > x->dims[1] + 1))
+    else if (n && (n->rank != 1 || n->dims[0] != x->dims[0] || before + n->limit > x->dims[1] + 1))
         graph_fail(g, ST_USAGE,
                    "softmax_attention: %" PRId64 " lengths of at most %" PRId32 " do not fit %" PRId64
                    " sequences of %" PRId64 " tokens",
-                   tensor_count(n), n->limit - 1, x->dims[0], x->dims[1]);
+                   tensor_count(n), n->limit - 1, x->dims[0], x->dims[1] - before);
     else
         graph_output(g, c, DT_REAL, 3, (int64_t[]){x->dims[0], x->dims[1], x->dims[2] / 3});
 }
@@ -51,14 +52,17 @@ static struct cost softmax_attention_cost(const struct call *c, enum pass pass) 
     return (struct cost){pairs * (10 * D + 17 * heads), sizeof(real) * 7 * y};
 }
 
-/* Variants: causal; over all keys; over the keys in use. */
+/* Variants: causal; over all keys; over the keys in use; over these and two rows before them. */
 static bool softmax_attention_build(struct graph *g, const struct op_sizes *s) {
-    if (s->variant > 2) return false;
-    struct tensor *qkv = input_tokens(g, s, "qkv", 3 * s->heads * s->dk);
+    if (s->variant > 3) return false;
+    struct op_sizes longer = *s;
+    int64_t before = s->variant == 3 ? 2 : 0;
+    longer.length += before;
+    struct tensor *qkv = input_tokens(g, &longer, "qkv", 3 * s->heads * s->dk);
     if (s->variant == 0)
         softmax_attention(g, qkv, s->heads);
     else
-        softmax_attention_all(g, qkv, s->variant == 2 ? input_lengths(g, s) : NULL, s->heads);
+        softmax_attention_all(g, qkv, s->variant >= 2 ? input_lengths(g, s) : NULL, before, s->heads);
     return true;
 }
 

@@ -21,11 +21,12 @@ struct attention {
     int heads, dk;
     real scale;
     bool causal;
+    int64_t before;         /* rows before the tokens */
     const int32_t *lengths; /* or NULL */
 
     /* The number of keys that query t of sequence b sees. */
     __device__ int64_t keys(int64_t b, int64_t t) const {
-        return causal ? t + 1 : lengths ? lengths[b] : T;
+        return causal ? t + 1 : lengths ? before + lengths[b] : T;
     }
 };
 
@@ -41,6 +42,7 @@ struct attention attention_of(const struct call *c) {
             dk,
             1 / real_sqrt((real)dk),
             attr->causal,
+            attr->before,
             c->in[1] ? tensor_i32(c->in[1]) : nullptr};
 }
 

@@ -42,9 +42,10 @@ struct tensor *scan_turned(struct graph *g, struct tensor *x, struct tensor *u, 
  * y (B,T,D): y_t = sum_{s<=t} softmax_s(q_t . k_s / sqrt(dk)) v_s per head. */
 struct tensor *softmax_attention(struct graph *g, struct tensor *qkv, int64_t heads);
 
-/* Attention over all keys s < n of a sequence, before and after the query. `lengths`: ids (B), the tokens n in use of
- * each sequence, or NULL: all. y = 0 if n = 0. */
-struct tensor *softmax_attention_all(struct graph *g, struct tensor *qkv, struct tensor *lengths, int64_t heads);
+/* Attention over all keys s < n of a sequence, before and after the query. n is `before` rows and the tokens in use
+ * after them, whose number is in `lengths`, ids (B); NULL: all rows are in use. y = 0 if n = 0. */
+struct tensor *softmax_attention_all(struct graph *g, struct tensor *qkv, struct tensor *lengths, int64_t before,
+                                     int64_t heads);
 
 /* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
 
@@ -58,7 +59,7 @@ LRNN_INLINE const struct rope_attr *rope_attr(const struct call *c) {
 }
 
 struct attention_attr {
-    int64_t heads;
+    int64_t heads, before;
     bool causal;
 };
 
@@ -69,7 +70,7 @@ LRNN_INLINE const struct attention_attr *attention_attr(const struct call *c) {
 /* The number of keys, from the first on, that query t of sequence b sees. */
 LRNN_INLINE int64_t attention_keys(const struct call *c, int64_t b, int64_t t) {
     if (attention_attr(c)->causal) return t + 1;
-    return c->in[1] ? tensor_i32(c->in[1])[b] : c->in[0]->dims[1];
+    return c->in[1] ? attention_attr(c)->before + tensor_i32(c->in[1])[b] : c->in[0]->dims[1];
 }
 
 #ifdef __cplusplus

@@ -33,7 +33,8 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     const struct full_attention *o = inst;
     int64_t D = x->dims[2];
     struct tensor *qkv = affine(g, x, "qkv.weight", "qkv.bias", 3 * D);
-    struct tensor *h = softmax_attention_all(g, qkv, graph_builder(g)->lengths, o->heads);
+    struct tensor *h =
+        softmax_attention_all(g, qkv, graph_builder(g)->lengths, graph_builder(g)->rows_before, o->heads);
     return h ? affine(g, h, "out.weight", "out.bias", D) : NULL;
 }
 
@@ -52,6 +53,7 @@ const struct model model_full_attention = {
     .small = "full-attention:heads=2",
     .inst_bytes = sizeof(struct full_attention),
     .causal = false,
+    .takes_rows_before = true,
     .check = check,
     .build = build,
     .state_floats = state_floats,

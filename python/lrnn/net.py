@@ -217,6 +217,8 @@ class Net(nn.Module):
             return (x[:, -top:] * nodes[:, -top:, None]).mean(1)
         if arity > 1:
             return x[:, -1]
+        if how == "class":
+            return x[:, 0]
         x = x[:, :length]
         if how == "corners":
             corners = []
@@ -248,6 +250,9 @@ class Net(nn.Module):
             if lengths is None:
                 rows.lengths = torch.full((x.shape[0],), length)
             x, nodes = self.with_nodes(x, rows)
+        if self.config["pool"] == "class":
+            x = torch.cat([self.get_parameter("class").expand(x.shape[0], 1, -1), x], 1)
+            rows.lengths = None if lengths is None else lengths + 1
         for index, layer in enumerate(self.layers):
             x = layer(x, rows, back, nodes, index + 1 == len(self.layers))
         if self.readout != "sequence":

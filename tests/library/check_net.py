@@ -43,9 +43,8 @@ MORE = [  # which the peers' list lacks: (task, model, flags)
 
 
 def has_naive(config):
-    """Whether the peers have the net: not LayerScale, a tree's levels, or a mixer that reads another layer's values."""
-    plain = config.get("layer-scale", "0") == "0" and config.get("top-levels", "1") == "1"
-    return plain and (config["model"] != "rwkv7" or config["layers"] == "1")
+    """Whether the peers have the net: not a tree's levels, or a mixer that reads another layer's values."""
+    return config.get("top-levels", "1") == "1" and (config["model"] != "rwkv7" or config["layers"] == "1")
 
 
 def chosen(every):

@@ -93,7 +93,8 @@ START_TEST(layers_alternate_and_only_maps_decay) {
 END_TEST
 
 START_TEST(gradients_match_central_differences) {
-    static const char *const models[] = {PLSTM_VIS ",heads=1", "plstm2d:heads=3,gates=bias", "full-attention:heads=3"};
+    static const char *const models[] = {PLSTM_VIS ",heads=1", "plstm2d:heads=3,gates=bias", "full-attention:heads=3",
+                                         "full-attention:heads=3"};
     struct trial t;
     struct trial_shape s = {.model = models[_i / 2],
                             .B = 3,
@@ -103,7 +104,9 @@ START_TEST(gradients_match_central_differences) {
                             .layers = 2,
                             .mlp = MLP_GELU,
                             .kind = BACKBONE_VISION,
-                            .pool = _i % 2 ? FROM_CORNERS : FROM_MEAN,
+                            .pool = _i == 6  ? FROM_CLASS
+                                    : _i % 2 ? FROM_CORNERS
+                                             : FROM_MEAN,
                             .readout = READOUT_SEQUENCE,
                             .channels = 4,
                             .height = 2,
@@ -239,15 +242,16 @@ END_TEST
 
 /* --- images of another size --------------------------------------------------------------------------------------- */
 
-static const char *const nets[][2] = {
-    {PLSTM_VIS ",heads=1", "learnt"}, {"plstm2d:heads=2,mode=D", "none"}, {"full-attention:heads=2", "learnt"}};
+static const char *const nets[][3] = {{PLSTM_VIS ",heads=1", "learnt", "corners"},
+                                      {"plstm2d:heads=2,mode=D", "none", "corners"},
+                                      {"full-attention:heads=2", "learnt", "corners"},
+                                      {"full-attention:heads=2", "learnt", "class"}};
 
-static struct setup *arrow_setup(const char *model, const char *positions) {
+static struct setup *arrow_setup(const char *model, const char *positions, const char *pool) {
     struct config c;
     struct error e = {0};
-    const char *const flags[][2] = {{"dim", "8"},    {"batch", "4"},          {"layers", "2"},
-                                    {"mlp", "gelu"}, {"backbone", "vision"},  {"pool", "corners"},
-                                    {"lr", "0.01"},  {"positions", positions}};
+    const char *const flags[][2] = {{"dim", "8"},           {"batch", "4"}, {"layers", "2"}, {"mlp", "gelu"},
+                                    {"backbone", "vision"}, {"pool", pool}, {"lr", "0.01"},  {"positions", positions}};
     ck_assert_int_eq(config_default(&c, &e), ST_OK);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         ck_assert_msg(config_set(&c, flags[i][0], flags[i][1], &e) == ST_OK, "%s", e.text);
@@ -261,7 +265,7 @@ static struct setup *arrow_setup(const char *model, const char *positions) {
 START_TEST(weights_of_one_size_read_another) {
     struct trainer t;
     struct error e = {0};
-    struct setup *s = arrow_setup(nets[_i][0], nets[_i][1]);
+    struct setup *s = arrow_setup(nets[_i][0], nets[_i][1], nets[_i][2]);
     ck_assert_msg(trainer_create(&t, s, &e) == ST_OK, "%s", e.text);
     int64_t T = t.train_net.input->dims[1], longer = t.eval_net.input->dims[1], C = t.eval_net.input->dims[2];
     ck_assert(T == 16 && longer == 64 && C == 108);
@@ -344,6 +348,7 @@ static const struct {
     {"brackets", "plstm2d", "pool", "corners", {"--pool corners", "are none", "last or mean"}},
     {"brackets", "lstm", "encoder", "linear", {"--encoder linear", "of tokens", "leave it out"}},
     {"digits:order=morton", "plstm2d", "pool", "corners", {"--pool corners", "row by row", "order"}},
+    {"digits", "plstm2d", "pool", "class", {"--pool class", "only full-attention", "last or mean"}},
     {"brackets", "lstm", "degree-code", "yes", {"--degree-code", "are no graphs", "take molecules"}},
     {"arrow:patch=7", "plstm2d", NULL, NULL, {"patch=7", "192 x 192", "divides"}},
     {"arrow:patch=16", "plstm2d:heads=12,gates=sliced", NULL, NULL, {"dim=128", "4 * heads = 48", "gates=dense"}},
@@ -372,7 +377,7 @@ Suite *check_vision(void) {
     tcase_add_loop_test(tests, published_sizes_have_the_published_parameters, 0,
                         (int)(sizeof published / sizeof *published));
     tcase_add_test(tests, layers_alternate_and_only_maps_decay);
-    if (REAL_IS_DOUBLE) tcase_add_loop_test(tests, gradients_match_central_differences, 0, 6);
+    if (REAL_IS_DOUBLE) tcase_add_loop_test(tests, gradients_match_central_differences, 0, 7);
     tcase_add_loop_test(tests, a_larger_grid_has_the_cubic_between, 0, N_KERNELS);
     tcase_add_loop_test(tests, planes_stay_planes, 0, N_KERNELS);
     tcase_add_loop_test(tests, corners_are_those_of_each_sequence, 0, N_KERNELS);

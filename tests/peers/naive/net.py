@@ -1,5 +1,6 @@
 """net.py - the net around a mixer: backbones, read-outs and the loss (athms/mad-lab,
 Benjamin-Walker/structured-linear-cdes, lindermanlab/S5, ml-jku/plstm)."""
+import copy
 import math
 
 import torch
@@ -78,10 +79,11 @@ class Net:
         return (F.silu(x @ p["w1.weight"].T) * (x @ p["w2.weight"].T)) @ p["w3.weight"].T
 
     def mad_layer(self, x, layer, batch):
-        x = x + self.mixed(self.norm(x, f"{layer}.norm"), layer, batch)
+        scales = [self.weights.get(f"{layer}.{name}", 1) for name in ("scale", "mlp_scale")]
+        x = x + scales[0] * self.mixed(self.norm(x, f"{layer}.norm"), layer, batch)
         if f"{layer}.mlp_norm.weight" not in self.weights:
             return x
-        return x + self.mlp(self.norm(x, f"{layer}.mlp_norm"), self.part(f"{layer}.mlp"))
+        return x + scales[1] * self.mlp(self.norm(x, f"{layer}.mlp_norm"), self.part(f"{layer}.mlp"))
 
     def slice_layer(self, x, layer, batch):
         p = self.part(layer)
@@ -142,6 +144,8 @@ class Net:
             return x[:, -1]
         if how == "corners":
             return vision.corners(x, lengths)
+        if how == "class":
+            return x[:, 0]
         return mean_row(x[:, :T], lengths) if how == "mean" else last_row(x[:, :T], lengths)
 
     def decoded(self, x, lengths):
@@ -166,6 +170,10 @@ class Net:
 
     def logits(self, batch, per_sequence):
         x, T = self.encoded(batch), batch.input.shape[1]
+        if self.config["pool"] == "class":
+            x = torch.cat([self.weights["class"].expand(x.shape[0], 1, -1), x], 1)
+            batch = copy.copy(batch)
+            batch.lengths = batch.lengths + 1
         for i in range(self.layers):
             x = self.layer(x, i, batch)
         if not per_sequence:

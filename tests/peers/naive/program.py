@@ -20,7 +20,7 @@ records = _module.records
 STEPS, EVAL_EVERY = 60, 20
 ALWAYS = {"steps": STEPS, "eval-every": EVAL_EVERY, "stop-at": 2, "threads": 1, "quiet": "yes"}
 NET_FLAGS = ("dim", "layers", "mlp", "norm", "backbone", "dropout", "pool", "bidirectional", "ssm-lr-factor",
-             "batch", "positions", "degree-code")
+             "batch", "positions", "degree-code", "layer-scale")
 NOISE = 0.1  # sd of what is added to the initial weights, many being 0 or alike; of matrices: / sqrt(columns / 8)
 
 

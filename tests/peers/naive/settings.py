@@ -47,7 +47,8 @@ ARROW_NETS = [  # of the profiles: a layer of P-mode and one of D-mode, one mode
     ("plstm2d:heads=2,form=ref,gates=sliced,mode=P", {"pool": "corners", "positions": "learnt"}),
     ("plstm2d:heads=2,form=ref,gates=sliced,mode=D", {"pool": "corners", "positions": "learnt"}),
     ("plstm2d:heads=2,form=ref,gates=sliced,mode=PD", {"pool": "corners"}),
-    ("full-attention:heads=2", {"norm": "layernorm", "positions": "learnt"})]
+    ("full-attention:heads=2", {"norm": "layernorm", "positions": "learnt"}),
+    ("full-attention:heads=2", {"pool": "class", "positions": "learnt", "layer-scale": 1})]
 
 CAUSAL = (
     [f"bdlru:blocks=4,{o}" for o in ("m=2", "m=3,gate=sigmoid", "m=3,gate=relu", "m=2,gate=none", "m=2,selective=no",
