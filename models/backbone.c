@@ -64,6 +64,8 @@ const struct option backbone_options[] = {
      "initial value of a learnt vector that scales each residual branch (mad-lm, vision); 0 = no scaling", 0},
     {"pool", OPT_CHOICE, offsetof(struct backbone, pool), "mean", 0, 0, "last mean top corners class",
      "row read for a sequence's label: last, mean of all, a tree's root, a grid's corners, a class token", 0},
+    {"top-levels", OPT_INT, offsetof(struct backbone, top_levels), "1", 1, 30, NULL,
+     "uppermost levels of a tree whose nodes' mean --pool top reads; 1 = the root", 0},
     {"bidirectional", OPT_BOOL, offsetof(struct backbone, bidirectional), "no", 0, 0, NULL,
      "second mixer, on the reversed sequence, beside a causal one", 0},
     {"ssm-lr-factor", OPT_REAL, offsetof(struct backbone, ssm_lr_factor), "1", 0, 1000, NULL,
