@@ -187,8 +187,8 @@ class Peer:
 
 # --- measuring --------------------------------------------------------------------------------------------------------
 
-class TooLong(Exception):
-    pass
+class TooLong(BaseException):
+    """No Exception, which a compiler might take for one of its own and go on."""
 
 
 def alarm(_signal, _frame):

@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from .parts import affine, causal_conv, yes
+from .parts import affine, causal_conv, tokens, yes
 
 
 def scan(a, x):
@@ -110,10 +110,10 @@ def pdssm(x, p, o):
     h, states = torch.zeros_like(u[:, 0]), []
     if row:
         h[:, 0] = 1
-    for t in range(x.shape[1]):
-        before = h if row else d[:, t] * h
-        h = (P[:, t] @ before.unsqueeze(-1)).squeeze(-1)
-        h = (d[:, t] * h if row else h) + u[:, t]
+    for P_t, d_t, u_t in tokens(P, d, u):
+        before = h if row else d_t * h
+        h = (P_t @ before.unsqueeze(-1)).squeeze(-1)
+        h = (d_t * h if row else h) + u_t
         states.append(h)
     h = torch.stack(states, 1)
     y = affine(torch.cat([h.real, h.imag], -1), p, "readout") if row else (h @ complex_of(p, "C").T).real

@@ -5,7 +5,7 @@ slstm and xlstm."""
 import torch
 import torch.nn.functional as F
 
-from .parts import causal_conv, heads_of, l2norm, layernorm, outer, read, rmsnorm, silu, yes
+from .parts import causal_conv, heads_of, l2norm, layernorm, outer, read, rmsnorm, silu, tokens, yes
 
 
 def mamba2(u, p, o):
@@ -47,12 +47,11 @@ def mamba3(u, p, o):
     q = turn(rmsnorm(C, p["C.norm"])[:, :, None] + p["C.bias"], theta)
     x = heads_of(x, n)
     h, before, ys = x.new_zeros(x.shape[0], n, I // n, S), 0.0, []
-    for t in range(x.shape[1]):
-        now, d = outer(x[:, t], k[:, t]), delta[:, t, :, None, None]
-        a, m = alpha[:, t, :, None, None], mix[:, t, :, None, None]
+    for x_t, k_t, q_t, d, a, m in tokens(x, k, q, *(gate[..., None, None] for gate in (delta, alpha, mix))):
+        now = outer(x_t, k_t)
         h = a * h + (1 - m) * d * a * before + m * d * now
         before = now
-        ys.append((h * q[:, t, :, None]).sum(-1) + p["skip"][:, None] * x[:, t])
+        ys.append((h * q_t[:, :, None]).sum(-1) + p["skip"][:, None] * x_t)
     y = torch.stack(ys, 1)
     if yes(o, "norm"):
         y = rmsnorm(y, p["norm.weight"].unflatten(0, (n, -1)))
@@ -100,12 +99,13 @@ def states(q, k, v, decay, erase, read_by):
     """S <- Diag(decay) S;  S <- S - erase (S^T read_by)^T + k v^T;  o = S^T q. All (B,T,H,d); erase None: no such
     term."""
     S, ys = q.new_zeros(q.shape[0], q.shape[2], q.shape[3], v.shape[3]), []
-    for t in range(q.shape[1]):
-        S = decay[:, t, :, :, None] * S
-        if erase is not None:
-            S = S - outer(erase[:, t], read(S, read_by[:, t]))
-        S = S + outer(k[:, t], v[:, t])
-        ys.append(read(S, q[:, t]))
+    erasing = () if erase is None else (erase, read_by)
+    for q_t, k_t, v_t, decay_t, *erasing_t in tokens(q, k, v, decay, *erasing):
+        S = decay_t[..., None] * S
+        if erasing_t:
+            S = S - outer(erasing_t[0], read(S, erasing_t[1]))
+        S = S + outer(k_t, v_t)
+        ys.append(read(S, q_t))
     return torch.stack(ys, 1)
 
 
@@ -182,10 +182,10 @@ def rwkv7(x, p, o):
     k = k * (1 + (a - 1) * p["key.rate"])
     r, k, v, w, a = (heads_of(n, H) for n in (r, k, v, w, a))
     S, ys = x.new_zeros(x.shape[0], H, v.shape[-1], k.shape[-1]), []
-    for t in range(x.shape[1]):
-        removed = (S * kk[:, t, :, None]).sum(-1)
-        S = S * w[:, t, :, None] - outer(removed, kk[:, t] * a[:, t]) + outer(v[:, t], k[:, t])
-        ys.append((S * r[:, t, :, None]).sum(-1))
+    for r_t, k_t, v_t, w_t, a_t, kk_t in tokens(r, k, v, w, a, kk):
+        removed = (S * kk_t[:, :, None]).sum(-1)
+        S = S * w_t[:, :, None] - outer(removed, kk_t * a_t) + outer(v_t, k_t)
+        ys.append((S * r_t[:, :, None]).sum(-1))
     y = torch.stack(ys, 1)
     centred = y - y.mean(-1, keepdim=True)
     y = centred * torch.rsqrt((centred * centred).mean(-1, keepdim=True) + 64e-5)
@@ -234,8 +234,8 @@ def slstm(x, p, o):
     recurrent, biases = p["recurrent.weight"].chunk(4), p["bias"].chunk(4)
     h = c = n = m = None
     hs = []
-    for t in range(x.shape[1]):
-        i, f, z, out = (u[:, t] + b + (0 if h is None else by_head(h, R)) for u, b, R in zip(raw, biases, recurrent))
+    for raw_t in tokens(*raw):
+        i, f, z, out = (u + b + (0 if h is None else by_head(h, R)) for u, b, R in zip(raw_t, biases, recurrent))
         if h is None:
             c, n, m = torch.tanh(z), torch.ones_like(z), i
         else:

@@ -46,6 +46,11 @@ def heads_of(x, H):
     return x.unflatten(-1, (H, -1))
 
 
+def tokens(*inputs):
+    """The inputs (B,T,...) token by token. The gradient of x[:, t] would fill a whole zero tensor for every token."""
+    return zip(*(x.unbind(1) for x in inputs))
+
+
 def outer(a, b):
     return a.unsqueeze(-1) * b.unsqueeze(-2)
 
