@@ -38,8 +38,8 @@ struct net {
 };
 
 /* Builds embedding or encoder, layers, read-out and loss on the graph. backbone.c has the equations of the backbones,
- * net.c the read-outs. Parameter names: embedding (for values: encoder.weight and, with a bias,
- * encoder.bias), positions, class, layers.I.norm.weight, layers.I.mixer.* (layers.I.mixer_back.* reads the reversed sequence),
+ * net.c the read-outs. Parameter names: embedding (for values: encoder.weight and, with a bias, encoder.bias),
+ * positions, class, layers.I.norm.weight, layers.I.mixer.* (layers.I.mixer_back.* reads the reversed sequence),
  * layers.I.scale of a branch that is scaled, layers.I.mlp_norm.weight, layers.I.mlp.*, layers.I.mlp_scale, norm.weight,
  * decoder.I.*, head.weight, head.bias. `fitted` is the mixer fitted to the shape's sequences (model_fit); ST_FAIL: it
  * is not. ST_USAGE: as net_check. */

@@ -285,8 +285,7 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
 const struct report report_settings = {
     .name = "settings",
     .help =
-        "for tasks with variants: a column for each variant, with the best result of its grid, and a column with the "
-        "mean. For tasks with folds: a column for each fold, with the number that --protocol defines, and a column "
-        "with the mean",
+        "a column for each variant or fold of a task, and a column with their mean. A variant's column has the best "
+        "result over learning rates and seeds, a fold's column the number that --protocol defines",
     .make = make,
 };
