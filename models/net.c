@@ -12,8 +12,8 @@
  *
  * Read-outs:
  *   every position           logits = W x_t + b
- *   one label per sequence   logits of one vector: the pool of the rows in use, the grid's four corners side by side, or
- *                            the class token, a learnt row before the tokens (ViT)
+ *   one label per sequence   logits of one vector: the pool of the rows in use, the grid's four corners side by side,
+ *                            or the class token, a learnt row before the tokens (ViT)
  *   one label per pair of documents with vectors u and v: W gelu(W' (u, v, u - v, u * v) + b') + b (S4's retrieval)
  *   MAD's auto-encoder       e = x at the last row in use; at each position p, d = e + PE[p], twice
  *                            d <- gelu(W norm(d) + b), logits = W norm(d) + b; weights N(0, 0.02^2) */
