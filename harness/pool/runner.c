@@ -1,19 +1,19 @@
-/* runner.c - does the runs of a plan in parallel processes, and shows the progress; see runner.h.
+/* runner.c - trains the runs of a plan in parallel processes, and shows the progress; see runner.h.
  *
  *   sweep        one call of `lrnn bench`
- *   claim        a lock file; it tells other sweeps in the same folder that this sweep does a run
+ *   claim        a lock file, which tells other sweeps in the same folder that this sweep trains a run
  *   job          a place for one run in progress
  *   population   a child process that trains runs
- *   member       a thread of a population; it trains one run at a time
+ *   member       a thread of a population, which trains one run at a time
  *
  * The main loop is run_waiting: it starts jobs, reads their reports, and shows a line. The parent has only one thread
  * (it starts no OpenMP region), so forking is safe.
  *
  * If a population dies, only its unfinished runs are lost. If the population had several members, each lost run is
- * repeated alone in a new process. So only the run that caused the death is recorded as failed.
+ * repeated in a new process, which trains nothing else. So only the run that caused the death is recorded as failed.
  *
- * A failed run gets a record too. To write this record one must make the test examples, which takes time. So another
- * child process writes the record. */
+ * A failed run gets a record too. Another child process writes it, because the record needs facts about the test
+ * examples, and making these examples takes time. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -45,12 +45,12 @@
 struct job {
     struct setup *setup;   /* the run; NULL: the place is free */
     int index;             /* index of the run in r->waiting */
-    struct population *by; /* the process that does the run, or writes the record if the run has failed */
-    int member;            /* the member of `by` that does the run */
+    struct population *by; /* the process that trains the run, or writes the record if the run has failed */
+    int member;            /* the member of `by` that trains the run */
     int threads;
     bool timed_out;
     bool writing;           /* the run has failed, and `by` writes the record */
-    struct failure failure; /* for the record of the failed run */
+    struct failure failure; /* what the record of a failed run will say */
     double began, beat;     /* when the run began; when the claim was last renewed */
     struct claim claim;
     char started[32];
@@ -67,7 +67,7 @@ struct runner {
      * the record if the run of job j has failed. */
     struct population populations[MOST_PROCESSES];
     int members; /* members per population; 1: each run has its own process */
-    int devices; /* number of devices, each with a population; 1: all runs use the device that their setups name */
+    int devices; /* if above 1: number of devices, each with a population; else runs use their setup's device */
     int n_jobs;
     struct setup **waiting;              /* `total` runs in their order; NULL: the run has begun or is done */
     struct setup **alone;                /* alone[i]: run i of `waiting`, if its population lost the run; else NULL */
@@ -79,7 +79,7 @@ struct runner {
     bool told_of_others, told_of_memory; /* true: the message has been printed */
     bool several_tasks;                  /* the plan has several tasks, so lines name the task */
     bool write_failed, stopping, terminal;
-    const struct setup *longest; /* a run that is done first, on all cores, before other runs start; NULL: none */
+    const struct setup *longest; /* a run that ends before any other run starts, and has all cores; NULL: none */
     double last_line;            /* when the progress line was last shown */
     struct time_left left;
     double best;        /* the best validation metric of all runs so far; NAN: none */
@@ -155,8 +155,8 @@ static struct population *population_of(struct runner *r, const struct job *j, c
     return status == ST_OK ? p : NULL;
 }
 
-/* Gives run number `index` to the job's process. The run r->longest gets all cores; the number of threads does not
- * change results. Returns false if the process cannot be started. */
+/* Gives run number `index` to the job's process. The run r->longest gets all cores, because the number of threads does
+ * not change results. Returns false if the process cannot be started. */
 static bool start_job(struct runner *r, struct job *j, int index, const struct claim *claim) {
     struct setup *setup = r->waiting[index];
     int member = (int)(j - r->jobs) % r->members, cores = omp_get_num_procs();
@@ -191,8 +191,8 @@ static bool start_job(struct runner *r, struct job *j, int index, const struct c
     return true;
 }
 
-/* Returns whether another run may start. No run may start while r->longest uses all cores, while a population that was
- * told to stop goes on, or when the sweep is ending. */
+/* Returns whether another run may start. None may start if the sweep is ending, if r->longest is in progress on all
+ * cores, or if a population that was told to stop still has a run. */
 static bool may_start(const struct runner *r) {
     for (int i = 0; i < r->n_jobs; i++) {
         const struct job *j = &r->jobs[i];
@@ -213,7 +213,7 @@ static bool is_done_elsewhere(struct runner *r, int i) {
     return true;
 }
 
-/* Begins run number i of `waiting`, unless another sweep is doing it or has done it. */
+/* Begins run number i of `waiting`, unless another sweep is training it or has trained it. */
 static void try_to_start(struct runner *r, struct job *j, int i) {
     struct setup *s = r->waiting[i];
     struct claim claim;
@@ -241,8 +241,8 @@ static void start_jobs(struct runner *r) {
             r->looked = time_now_s();
         }
     if (r->elsewhere && r->next == r->total && !r->told_of_others) {
-        say(r, "%d run%s being done by another sweep on this folder; %s status says by whom", r->elsewhere,
-            r->elsewhere == 1 ? " is" : "s are", shell_program());
+        say(r, "another process is training %d run%s of this plan; `%s status` shows which process", r->elsewhere,
+            r->elsewhere == 1 ? "" : "s", shell_program());
         r->told_of_others = true;
     }
 }
@@ -285,7 +285,7 @@ static bool begin_row(struct runner *r, struct job *j) {
     return false;
 }
 
-/* Prints a line with the result that the run's record states. */
+/* Prints a line with the result in the run's record. */
 static void tell_end(const struct runner *r, const struct job *j) {
     const struct setup *s = j->setup;
     const char *task = r->several_tasks ? s->spec.task.name : "", *gap = r->several_tasks ? " " : "";
@@ -355,7 +355,7 @@ static void note_report(struct runner *r, struct job *j, struct member_report *r
         r->told_of_memory = true;
     }
     const struct progress *p = &report->progress;
-    /* In the first report, p->step is the first step that this sweep did. Earlier sweeps did the steps before it. */
+    /* In the first report, p->step is this sweep's first step of the run. Earlier sweeps did the steps before it. */
     if (report->kind == REPORT_PROGRESS && j->last.progress.steps == 0 && p->step > 1)
         j->work_before = j->setup->estimate.flops * (double)(p->step - 1) / (double)p->steps;
     if (report->kind == REPORT_PROGRESS) live_tell(&j->live, p, &j->claim);
@@ -365,15 +365,15 @@ static void note_report(struct runner *r, struct job *j, struct member_report *r
     if (isfinite(acc) && !(acc <= r->best)) r->best = acc;
 }
 
-/* Returns whether the run must be repeated alone in a new process. The reason is that the old process died, lost the
- * device, or ran out of memory for several runs. */
+/* Returns whether the run must be repeated in a process of its own, because the old process died, lost the device, or
+ * ran out of memory while it trained other runs too. */
 static bool is_undone(const struct job *j) {
     return j->last.kind != REPORT_END || j->last.error.status == ST_DEVICE ||
            (j->last.error.status == ST_MEMORY && j->last.beside);
 }
 
-/* Ends a population with several members that has died or lost the device. Reads the last reports of the members, and
- * puts unfinished runs into r->alone. `why`: the error of the device; NULL: the process has died. */
+/* Ends a population with several members that has died or lost the device. First reads the members' last reports, then
+ * puts unfinished runs into r->alone. `why` is the error of the device, or NULL if the process has died. */
 static void bury(struct runner *r, struct population *p, const struct error *why) {
     int before = r->returned;
     for (int i = 0; i < r->n_jobs; i++) {
@@ -392,7 +392,7 @@ static void bury(struct runner *r, struct population *p, const struct error *why
     if (why)
         say(r, "%s", why->text);
     else
-        say(r, "a process of several runs ended by %s %d", WIFSIGNALED(status) ? "signal" : "exit status",
+        say(r, "a process that trained several runs ended with %s %d", WIFSIGNALED(status) ? "signal" : "exit status",
             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     say(r, "%d unfinished run%s of this process %s done again, each alone", n, n > 1 ? "s" : "", n > 1 ? "are" : "is");
 }
@@ -451,14 +451,14 @@ static int wait_for_news(struct runner *r) {
     if (n == 0 && r->elsewhere == 0) return 0;
     int ready = poll(fds, (nfds_t)n, 200);
     for (int i = 0; ready > 0 && i < n; i++)
-        if (fds[i].revents && of[i]->setup) hear(r, of[i]); /* bury() may have ended this job for an earlier report */
+        if (fds[i].revents && of[i]->setup) hear(r, of[i]); /* bury() may have ended this job in an earlier turn */
     return n;
 }
 
 /* --- all runs ----------------------------------------------------------------------------------------------------- */
 
-/* Orders runs by seed. So a sweep that is stopped early has about the same seeds for all models. For each seed, longer
- * runs come first. */
+/* Orders runs by seed, so that a sweep that is stopped early has about the same seeds for all models. For each seed,
+ * longer runs come first. */
 static int by_seed_and_length(const void *a, const void *b) {
     struct setup *const *x = a, *const *y = b;
     if ((*x)->spec.config.seed != (*y)->spec.config.seed)
@@ -471,8 +471,8 @@ void runner_order(struct setup **setups, int n) {
     qsort(setups, (size_t)n, sizeof *setups, by_seed_and_length);
 }
 
-/* Fills r->waiting with the setups of the runs to do, in order. Checks the checkpoints of all these runs before any
- * file changes. Removes checkpoints of runs that are done. ST_USAGE: a checkpoint is from another build. */
+/* Fills r->waiting with the setups of the runs to train, in order. Checks the checkpoints of all these runs before it
+ * changes any file. Removes checkpoints of runs that are done. ST_USAGE: a checkpoint is from another build. */
 static enum status select_waiting(struct runner *r, struct error *e) {
     int other = 0;
     bool retry = r->options->retry_failed;
@@ -497,8 +497,9 @@ static enum status select_waiting(struct runner *r, struct error *e) {
     return ST_OK;
 }
 
-/* Sets the number of runs at a time. A population has no more members than there are runs. On the CPU, the longest run
- * gets all cores first, if it would else end after all other runs. On a device this would gain nothing. */
+/* Sets the number of runs at a time and r->longest. A population has at most as many members as a device has runs. If
+ * on the CPU the longest run would end after all others, it is trained before them, on all cores. A GPU would gain
+ * nothing from this. */
 static void set_jobs(struct runner *r) {
     int most = r->options->members < POPULATION_MOST ? r->options->members : POPULATION_MOST;
     r->devices = r->options->devices > 1 && most > 1 ? r->options->devices : 1;
@@ -513,8 +514,8 @@ static void set_jobs(struct runner *r) {
     r->longest = is_long && r->options->members <= 1 ? r->waiting[0] : NULL;
 }
 
-/* Does the waiting runs. Then repeats the lost runs, one at a time, each in a new process. From time to time it tries
- * runs again that other sweeps have claimed, because such a run may be done or abandoned. */
+/* Trains the waiting runs. Then repeats the lost runs, one at a time, each in a new process. Runs that other sweeps
+ * have claimed are tried again every LOOK_EVERY seconds, because they may be done or abandoned by then. */
 static void run_waiting(struct runner *r) {
     for (int busy = 1;;) {
         bool looked_at_all = r->next == r->total;

@@ -48,7 +48,7 @@ double run_chance(const struct run *run) {
     return isfinite(run->chance) ? run->chance : 0;
 }
 
-/* Returns the primary metric on validation; chance for a failed run. */
+/* Returns the primary metric on the validation split. For a failed run it is the chance level. */
 static double run_val_metric(const struct run *run) {
     return run_failed(run) || !isfinite(run->val_metric) ? run_chance(run) : run->val_metric;
 }
@@ -184,14 +184,14 @@ bool row_pair_next(const struct report_row *const rows[2], int at[2]) {
 }
 
 bool validation_is_better(const struct validation *v, const struct validation *than) {
-    const double rounding = 1e-12; /* rounding of means of numbers from 0 to 1 */
+    const double rounding = 1e-12; /* largest rounding error of a mean of numbers from 0 to 1 */
     if (v->failed != than->failed) return than->failed;
     if (fabs(v->metric - than->metric) > rounding) return v->metric > than->metric;
     return v->loss < than->loss;
 }
 
-/* Finds the smallest of the `confirm` largest seeds of a row; UINT64_MAX if `confirm` is 0. ST_USAGE: no other seed is
- * left to choose the rate. */
+/* The `confirm` largest seeds of a row are reported. Sets *first to the smallest of them, or to UINT64_MAX if `confirm`
+ * is 0. ST_USAGE: the row has no further seed for choosing the rate. */
 static enum status first_to_confirm(const struct report_row *row, int64_t confirm, uint64_t *first, struct error *e) {
     *first = UINT64_MAX;
     for (int64_t k = 0; k <= confirm; k++) {
@@ -205,16 +205,16 @@ static enum status first_to_confirm(const struct report_row *row, int64_t confir
         }
         if (!any)
             return fail(e, ST_USAGE,
-                        "--confirm-seeds %lld: %s on %s has %lld seed%s, and none is left to choose the rate by; take "
-                        "fewer",
+                        "--confirm-seeds %lld: %s on %s has %lld seed%s, so no seed is left for choosing the rate; "
+                        "confirm fewer seeds",
                         (long long)confirm, row->mixer, row->run->task, (long long)k, k == 1 ? "" : "s");
         if (k < confirm) *first = next;
     }
     return ST_OK;
 }
 
-/* Sets chosen, n, lr, n_rates and uneven. `all` is sorted by rate, then by seed. Seeds of at least *fresh are reported,
- * and smaller seeds choose the rate. If fresh is NULL, all seeds choose the rate and all are reported. */
+/* Sets chosen, n, lr, n_rates and `uneven` (rates have different numbers of seeds). `all` is sorted by rate, then by
+ * seed. Runs with seeds below *fresh choose the rate, the others are reported. If fresh is NULL, all runs do both. */
 static void choose_rate(struct report_row *row, const uint64_t *fresh) {
     struct validation best = VALIDATION_NONE;
     int seeds_before = 0;
@@ -228,7 +228,7 @@ static void choose_rate(struct report_row *row, const uint64_t *fresh) {
             seeds += !row->all[middle]->set_aside;
         }
         for (last = middle; last < row->n_all && row->all[last]->run.lr == lr;) last++;
-        if (middle == first) continue; /* no run at this rate has a seed that chooses */
+        if (middle == first) continue; /* all seeds at this rate are reported, so they do not choose */
         row->uneven = row->uneven || (row->n_rates && seeds != seeds_before);
         seeds_before = seeds;
         struct validation own = validation_of(row->all + first, middle - first);
@@ -241,7 +241,7 @@ static void choose_rate(struct report_row *row, const uint64_t *fresh) {
     }
 }
 
-/* Chooses the rate by all seeds but the `confirm` largest. Only these largest seeds are reported. */
+/* The `confirm` largest seeds of the row are reported; the other seeds choose the rate. */
 static enum status choose_apart(struct report_row *row, int64_t confirm, struct error *e) {
     uint64_t fresh;
     TRY(first_to_confirm(row, confirm, &fresh, e));
@@ -250,8 +250,8 @@ static enum status choose_apart(struct report_row *row, int64_t confirm, struct 
     if (row->n) return ST_OK;
     return fail(
         e, ST_DATA,
-        "--confirm-seeds %lld: for %s on %s the other seeds choose rate %g, but no seed that confirms it has a run at "
-        "this rate; `lrnn bench --confirm-seeds` trains these runs",
+        "--confirm-seeds %lld: %s on %s has its best rate at %g, but the seeds to report have no run at this rate; "
+        "`lrnn bench --confirm-seeds` trains these runs",
         (long long)confirm, row->mixer, row->run->task, row->lr);
 }
 
@@ -265,8 +265,8 @@ static enum status choose(struct report_row *row, const struct report_filter *as
     return ST_OK;
 }
 
-/* Finds a measured speed for the chosen rate, else for another rate, since the rate does not change the speed. (A cell
- * is a set of runs that differ only in seed.) */
+/* Finds a measured speed for the chosen rate, else for another rate, because the rate does not change the speed. Runs
+ * that differ only in the seed have the same cell_id. */
 static void find_speed(struct report_row *row, const char *out) {
     struct perf_row perf;
     bool found = perf_latest(out, row->chosen[0]->run.cell_id, NULL, &perf);
@@ -294,14 +294,14 @@ static enum status check_seeds(const struct report_row *row, struct error *e) {
     return ST_OK;
 }
 
-/* The runs that the built-in plans have for one table of a paper and one task ("own runs", setting.h). */
+/* The runs that the built-in plans list for one table of a paper and one task. setting.h calls them own runs. */
 struct paper_runs {
     const char *arxiv, *source; /* the paper and its table; borrowed */
     char task[RECORD_TEXT];     /* the task's name without options */
     struct own_runs runs;
 };
 
-/* Returns the own runs for the table that contains the published number v and for the row's task. It looks them up in
+/* Returns the own runs for the row's task and for the paper's table that has the published number v. Looks them up in
  * `tables`, and adds them there if they are missing. NULL with *e set after an error. */
 static const struct own_runs *own_runs_of(struct report_tables *tables, const struct report_row *row,
                                           const struct published_value *v, struct error *e) {
@@ -322,8 +322,8 @@ static const struct own_runs *own_runs_of(struct report_tables *tables, const st
     return own_runs_find(&next->runs, v->arxiv, v->source, task, NULL, e) == ST_OK ? &next->runs : NULL;
 }
 
-/* Some papers publish only the mean over a task and its variants, in which one option has another value. Returns such a
- * mean. The row may be one of the variants, so the mean is looked up by the task's name without options. */
+/* Some papers publish one number for a task and its variants (other values of one option): the mean over all of them.
+ * Returns this mean. The row may be a variant, so this function searches by the task's name without options. */
 static struct published_value published_of_base(const struct published *published, const struct report_row *row) {
     struct run base = *row->run;
     base.task[strcspn(base.task, ":")] = 0;
@@ -393,7 +393,7 @@ static enum status compute(struct report_row *row, const struct report_filter *a
 
 /* --- tables ------------------------------------------------------------------------------------------------------- */
 
-/* Returns how many bytes the tables of n records need at most, with every allocation rounded up. */
+/* Returns the largest number of bytes that the tables of n records may need, with every allocation rounded up. */
 static size_t arena_bytes(int n) {
     size_t each = sizeof(struct report_row) + sizeof(struct report_table) + sizeof(struct row_name) + sizeof(void *) +
                   sizeof(double) + 5 * sizeof(int);
@@ -406,8 +406,8 @@ struct row_slots {
     size_t n; /* a power of 2 */
 };
 
-/* Finds the row of a run among the first n rows, by task and key. *k is the row's index. *k = n: the row is new, and
- * its fields are set. *k = -1: the run's key does not match the filter. */
+/* Finds the row of a run among the first n rows, by task and key, and sets *k to the row's index. If the row is new, *k
+ * is n and the fields of row n are set. If the run's key does not match the filter, *k is -1. */
 static enum status find_row(struct report_row *rows, int n, struct row_slots *slots, const struct run_record *r,
                             struct filter *filter, int *k, struct error *e) {
     struct report_row *next = &rows[n];
@@ -433,8 +433,8 @@ static enum status find_row(struct report_row *rows, int n, struct row_slots *sl
     return ST_OK;
 }
 
-/* Makes the rows, each with its runs in `all`. For n records, `rows` has room for n + 1 rows, `runs` for n pointers and
- * `row_of` for n numbers. `slots` is empty. */
+/* Makes the rows; row->all has the runs of a row. For n records, `rows` has room for n + 1 rows, `runs` for n pointers
+ * and `row_of` for n numbers. `slots` is empty at first. */
 static enum status gather(struct report_row *rows, int *n_rows, const struct run_record **runs, int *row_of,
                           struct row_slots *slots, const struct record_set *set, struct filter *filter,
                           struct error *e) {
@@ -469,8 +469,8 @@ static bool profile_makes_all(const struct report_row *row, const char *name) {
     return true;
 }
 
-/* Returns the profile that has all runs of the row, else custom. The runs of a row are reported together, so a single
- * run with a rate that the profile lacks makes the whole row custom. */
+/* Returns the profile that has all runs of the row, or custom. The runs of a row are reported together, so one run with
+ * a rate that the profile lacks makes the whole row custom. */
 static const char *profile_of_row(const struct report_row *row) {
     for (int i = 0; i < row->n_all; i++)
         if (profile_makes_all(row, row->all[i]->run.profile)) return row->all[i]->run.profile;
@@ -495,7 +495,7 @@ static bool has_run_of(const struct report_row *row, const char *profile) {
     return false;
 }
 
-/* Sets each row's profile (report_filter.together says how), and removes the rows whose profile the filter does not ask
+/* Sets each row's profile (report_filter.together says how), and removes rows of other profiles than the filter asks
  * for. */
 static enum status name_profiles(struct report_row *rows, int *n_rows, const struct report_filter *by,
                                  struct error *e) {
@@ -512,8 +512,8 @@ static enum status name_profiles(struct report_row *rows, int *n_rows, const str
     *n_rows = n;
     if (n || !joined) return ST_OK;
     return fail(e, ST_DATA,
-                "no row has only runs of profile %s: rows with such runs also have others, such as runs at further "
-                "rates, and so belong to --profile " PROFILE_CUSTOM,
+                "every row with runs of profile %s also has other runs, such as runs at rates that the profile lacks; "
+                "so these rows belong to --profile " PROFILE_CUSTOM,
                 by->profile);
 }
 
@@ -564,7 +564,7 @@ static enum status fill_tables(struct report_tables *tables, const struct record
     tables->confirm = filter->asked->confirm;
     tables->tell_builds = filter->asked->tell_builds;
     tables->has_published = published_read(&tables->published, out, &why) == ST_OK;
-    if (!tables->has_published) fprintf(stderr, "lrnn: no published numbers beside ours: %s\n", why.text);
+    if (!tables->has_published) fprintf(stderr, "lrnn: the report has no published numbers: %s\n", why.text);
     enum status status = ST_OK;
     for (int i = 0; i < n_rows && status == ST_OK; i++) status = compute(&rows[i], filter->asked, tables, out, e);
     TRY(status);
@@ -575,7 +575,7 @@ static enum status fill_tables(struct report_tables *tables, const struct record
         struct report_table *t = &tables->list[i];
         TRY(name_rows(t, &tables->arena, e));
         if (!filter->asked->runs)
-            qsort(t->rows, (size_t)t->n_rows, sizeof *t->rows, by_model); /* labels now have their flags */
+            qsort(t->rows, (size_t)t->n_rows, sizeof *t->rows, by_model); /* name_rows has changed the labels */
     }
     return ST_OK;
 }

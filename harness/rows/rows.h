@@ -1,11 +1,11 @@
 /* rows.h - groups run records into the rows of tables, and computes the numbers of each row.
  *
  * A table has the rows of one task and one profile. A row has all runs that differ only in learning rate and seed
- * (harness/study/row_key.h): one for each rate and seed, and also failed attempts at runs that were done again. The
- * profile of a row is the profile that has all of its runs, else custom; so a row's rate is always chosen among all its
- * runs. Validation chooses the rate: the best mean over seeds of the task's primary metric, and among equal means the
- * smaller validation loss. The protocol says which test number is reported. A run that did not end well always counts
- * as chance, which is the primary metric of uniform guessing. */
+ * (harness/study/row_key.h): one for each rate and seed, and also failed attempts at runs that were trained again. The
+ * profile of a row is the profile that has all of its runs, or custom if there is none; so a row's rate is always
+ * chosen among all its runs. The row's rate is the rate with the best validation: the largest mean over seeds of the
+ * task's primary metric or, if means are equal, the smaller loss. The protocol says which test number is reported. A
+ * failed run always counts as chance, which is the primary metric of uniform guessing. */
 #ifndef LRNN_HARNESS_ROWS_ROWS_H
 #define LRNN_HARNESS_ROWS_ROWS_H
 
@@ -28,14 +28,14 @@ struct report_row {
     char mixer[RECORD_TEXT];     /* short label; an outdated row also has the numerics version */
     char label[4 * RECORD_TEXT]; /* the mixer, then the options that distinguish the table's rows */
     int rank;                    /* place of its task in the filter's list */
-    /* a run from which facts that all runs share are read; one that ended well, if there is one */
+    /* a run whose fields give the facts that all runs of the row share; it did not fail, unless all runs failed */
     const struct run *run;
     const char *profile;           /* profile of the row's table (report_filter says how it is chosen) */
     const struct run_record **all; /* all runs of the row, sorted by rate, then by seed */
     int n_all, n_failed_all;
     int n_rates;
     bool uneven; /* not all rates have the same number of seeds */
-    /* number of seeds that are reported and had no part in choosing the rate; 0: all seeds do both */
+    /* number of seeds that are reported and did not choose the rate; 0: all seeds choose and all are reported */
     int64_t confirm;
     const struct run_record **chosen; /* the runs at the chosen rate: a part of `all` */
     int n, n_failed;
@@ -48,12 +48,12 @@ struct report_row {
     double best;          /* the largest test value over all rates and seeds */
     int n_cut, n_cut_all; /* number of runs that were cut off: among `chosen`, and among `all` */
     bool best_cut;        /* the run that gives `best` was cut off */
-    bool estimate_cut;    /* a run that gives `estimate` was cut off */
-    /* number of runs in `estimate`, and of failed runs among them, which count as chance */
+    bool estimate_cut;    /* one of the runs that give `estimate` was cut off */
+    /* number of runs that give `estimate`, and number of failed runs among them, which count as chance */
     int n_estimate, n_estimate_failed;
     struct published_value published;
     bool unlike_published;    /* the setting of the published number differs from the row's */
-    char unlike[RECORD_TEXT]; /* how it differs: "model.gate=none (softmax there); ..." (setting.h) */
+    char unlike[RECORD_TEXT]; /* the differences: "model.gate=none (softmax there); ..." (setting.h) */
     /* Our number minus the published number. Ours is the best of the grid if the paper reports a best, else the mean at
      * the chosen rate. NAN: a run was cut off, or the settings differ. */
     double delta;
@@ -70,7 +70,7 @@ struct report_table {
 };
 
 struct report_tables {
-    enum report_protocol protocol; /* this and the next three are as in report_filter */
+    enum report_protocol protocol; /* report_filter explains this field and the next three */
     bool protocol_given;
     int64_t confirm;
     bool tell_builds;
@@ -84,9 +84,9 @@ struct report_tables {
     struct arena arena; /* owns the rows; the records are borrowed */
 };
 
-/* Loads the records of a folder for reports, and changes no file. Each run gets the profile that has it in this program
- * (harness/study/profile.h), even if its record names another. Errors as records_load; ST_DATA also if an identity
- * cannot be read. report_load_sound treats damaged records like records_load_sound. */
+/* Loads the records of a folder for reports, and changes no file. If in this program the profile that a record names
+ * does not have the run (harness/study/profile.h), the run's profile becomes custom. Errors as records_load; ST_DATA
+ * also if an identity cannot be read. report_load_sound treats damaged records like records_load_sound. */
 enum status report_load(struct record_set *set, const char *out, struct error *e);
 enum status report_load_sound(struct record_set *set, const char *out, FILE *broken, struct error *e);
 
@@ -103,40 +103,40 @@ bool run_failed(const struct run *run);
 bool run_not_finite(const struct run *run);
 
 /* Whether a run on a CPU used another library for matrix products than this program. The library's instruction set is
- * not compared, because it depends on the processor. False for runs of the other precision's program. */
+ * not compared, because it depends on the processor. False if the run has another precision than this program. */
 bool run_has_other_products(const struct run *run);
 
 double run_chance(const struct run *run);      /* the column `chance`; 0 if it is empty */
 double run_test_metric(const struct run *run); /* the primary metric on the test split; chance for a failed run */
 
-/* Returns epochs per step; the last batch of an epoch may be partial. NAN: the record does not say. */
+/* Returns epochs per step; the last batch of an epoch may be partial. NAN: the record lacks the batch or set size. */
 double run_step_epochs(const struct run *run);
 
-/* Means over seeds. A rate, or one of several rows of a setting, is chosen by them. A failed run has infinite loss, and
- * any rate without a failed run is better than a rate with one. */
+/* Validation means over seeds; they choose a row's rate, and one of several rows of a setting. A failed run has
+ * infinite loss, and any rate without a failed run is better than a rate with one. */
 struct validation {
     double metric, loss;
     bool failed; /* one of the runs failed */
 };
-#define VALIDATION_NONE ((struct validation){-1, 0, true}) /* worse than any other */
+#define VALIDATION_NONE ((struct validation){-1, 0, true}) /* worse than the means of any runs */
 
-/* Finds the next pair of runs, one from each row, that have the same seed and their row's chosen rate. Only last
- * attempts count, and each run is in at most one pair. at: the indices of the pair in `chosen`, -1 and -1 before the
- * first call. False: there is no further pair. */
+/* Finds the next pair of runs, one from each row, that have the same seed and their row's chosen rate. Only the last
+ * attempt at a run counts, and each run is in at most one pair. at: the indices of the pair in `chosen`; -1 and -1
+ * before the first call. Returns false if there is no further pair. */
 bool row_pair_next(const struct report_row *const rows[2], int at[2]);
 
 /* Returns the validation means over the seeds that a row reports. */
 struct validation row_validation(const struct report_row *row);
 
-/* Whether v is better: if only one of the two has a failed run, the other is better; else the larger metric is better;
- * if the metrics are equal up to rounding, the smaller loss. */
+/* Whether v is better. If only one of the two has a failed run, the other is better; else the larger metric is better.
+ * If the metrics are equal up to rounding, the smaller loss is better. */
 bool validation_is_better(const struct validation *v, const struct validation *than);
 
-/* Whether a limit ended the run before the steps of its schedule were done. A run that ended by its target or its
- * patience was not cut off. */
+/* Whether a limit ended the run before the steps of its schedule were done. A run that stopped because it reached its
+ * target, or because its patience ran out, was not cut off. */
 bool run_cut_off(const struct run *run);
 
-/* These give the task's primary metric: its name in tables, and its value at a point of a curve. */
+/* These return the name of the task's primary metric in tables, and the metric's value at a point of a curve. */
 const char *run_metric_name(const struct run *run);
 double run_point_metric(const struct run *run, const struct curve_point *p);
 #define OUTDATED_NOTE                                                                                                  \

@@ -1,6 +1,6 @@
-/* train.c - trains one run and writes its record. The parts of the file are in this order: a training step; an
- * evaluation; the loop, which checks the loss, validates and finds a reason to stop; the test and the record. The
- * graphs are built in trainer.c. */
+/* train.c - trains one run and writes its record. The file has four parts: a training step; an evaluation; the loop,
+ * which checks the loss, validates and finds a reason to stop; the test and the record. trainer.c builds the graphs. In
+ * this file, a device is a GPU. */
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
@@ -15,14 +15,14 @@
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
 
-/* A device gets a group of several steps. Then the host waits for these steps and reads the loss. */
+/* On a device, the host queues a group of several steps, waits for these steps and then reads the loss. */
 #define SYNC_EVERY    50  /* largest number of steps in a group */
-#define LOOK_EVERY_MS 1e3 /* limit of a group in milliseconds */
+#define LOOK_EVERY_MS 1e3 /* longest time that a group should take, in milliseconds */
 
 /* --- a step ------------------------------------------------------------------------------------------------------- */
 
-/* Computes one training step: takes the batch, runs the training graph forward and backward, and updates the parameters
- * by the update graph. */
+/* Computes one training step: takes the batch, runs the training graph forward and backward, and runs the update graph,
+ * which changes the parameters. */
 static void walk_step(struct trainer *t) {
     batches_take(&t->batches, t->live);
     graph_forward(&t->train, t->live);
@@ -31,7 +31,7 @@ static void walk_step(struct trainer *t) {
 }
 
 /* Captures the kernel launches of a step on a device, so that later steps can replay them. If a step cannot be
- * captured, every step launches its kernels anew, which is slower but gives the same bits. */
+ * captured, every step launches its kernels again, which is slower but gives the same bits. */
 static void capture_step(struct trainer *t) {
     while (!t->capture && place_capture_begin(&t->place)) {
         walk_step(t);
@@ -40,7 +40,7 @@ static void capture_step(struct trainer *t) {
     if (*place_capture_failure(&t->place))
         fprintf(stderr, "%s: the step cannot be captured%s: %s\n", t->setup->spec.config.device,
                 t->capture ? " with overlapping launches and is captured without them, which is slower"
-                           : ", so every step is launched anew, which is slower",
+                           : ", so every step launches its kernels again, which is slower",
                 place_capture_failure(&t->place));
 }
 
@@ -111,9 +111,9 @@ double trainer_metric(const struct trainer *t, const struct scores *scores) {
 
 /* --- the loop ----------------------------------------------------------------------------------------------------- */
 
-/* Does some steps and then reads the loss. The CPU does one step; a device does steps for about a second, so that
- * signals and checkpoints need not wait long. It does fewer steps if a validation is due earlier. With --log-steps the
- * loss is read after each step. */
+/* Does one or several steps and then reads the loss. The CPU does one step; a device does steps for about a second, so
+ * that signals and checkpoints need not wait long. If a validation is due earlier, the device does fewer steps. With
+ * --log-steps it does one. */
 static enum status take_steps(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     const struct shapes *s = &t->setup->shapes;
@@ -186,8 +186,8 @@ static void add_test_points(struct running *r, const struct scores *all) {
 }
 
 /* Validates the current parameters, and stores a copy of them in t->best if they are the best so far. With --select
- * last it always stores them; the last step is always validated, so t->best ends with the parameters of the last step.
- * Returns false if a signal came during the validation; then nothing has changed. */
+ * last it always stores them. The last step is always validated, so in the end t->best has the parameters of the last
+ * step. Returns false if a signal came during the validation; then nothing has changed. */
 static bool validate(struct running *r) {
     struct trainer *t = &r->trainer;
     struct run_progress *p = &r->progress;
@@ -201,7 +201,7 @@ static bool validate(struct running *r) {
     train.loss = p->train_loss;
     if (test_each) add_test_points(r, &test);
     running_add_point(r, SPLIT_TRAIN, 0, &train, "eval");
-    running_add_point(r, SPLIT_VAL, 0, &s, "eval"); /* last, because a progress report shows the newest point */
+    running_add_point(r, SPLIT_VAL, 0, &s, "eval"); /* added last, because a progress report shows the newest point */
     r->validated = true;
     r->metric = trainer_metric(t, &s);
     if (p->solved_step < 0 && r->metric >= t->setup->spec.task.shape.solved) p->solved_step = t->state.step;
@@ -242,8 +242,8 @@ static bool at_budget(const struct running *r) {
     return at_end(r) && r->trainer.setup->shapes.steps < r->trainer.setup->shapes.schedule_steps;
 }
 
-/* The reasons to end a run. Each row has a function that tests for the reason, and the name that the record gets as
- * `stop_reason`. The first row whose function returns true counts. To add a reason, add a row. */
+/* The reasons to end a run. `holds` tells whether the reason applies; the record gets `name` as its `stop_reason`. If
+ * several reasons apply, the first in the table counts. To add a reason, add a row. */
 static const struct {
     const char *name;
     bool (*holds)(const struct running *r);
@@ -301,8 +301,8 @@ static void exchange_best(struct trainer *t) {
     params_store(&t->params, t->params.value);
 }
 
-/* Evaluates the test set with the parameters that validation chose, and writes the record. If a signal comes, it puts
- * the parameters of the last step back and saves a checkpoint instead. A run that diverged is not tested. */
+/* Evaluates the test set with the parameters that validation chose, and writes the record. If a signal comes, restores
+ * the parameters of the last step and saves a checkpoint instead. A run that diverged is not tested. */
 static enum status test_and_record(struct running *r, struct run *row, struct error *e) {
     struct trainer *t = &r->trainer;
     if (r->status == RUN_OK) exchange_best(t);
@@ -319,8 +319,8 @@ static enum status test_and_record(struct running *r, struct run *row, struct er
 
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
-/* Builds the trainer, and restores the checkpoint if there is one. A run that is done again (reuse->again) ignores the
- * checkpoint and begins at its first step. Its earlier record is set aside only after all checks have passed. */
+/* Builds the trainer, and restores the checkpoint if there is one. A run that is trained again (reuse->again) ignores
+ * the checkpoint and begins at its first step. Its earlier record is set aside only after all checks have passed. */
 static enum status begin(struct running *r, struct setup *setup, const struct reuse *reuse, struct error *e) {
     struct run_progress *p = &r->progress;
     struct trainer *t = &r->trainer;
@@ -370,7 +370,7 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
     const struct config *c = &setup->spec.config;
     char folder[RECORD_TEXT];
     snprintf(folder, sizeof folder, "%s/runs/%.2s", c->out, setup->id.run_id);
-    TRY(running_written(hooks, make_folder(folder, e))); /* so an unwritable folder is noticed before training */
+    TRY(running_written(hooks, make_folder(folder, e))); /* fails before training if the folder cannot be written */
     struct reuse reuse = reuse_find(setup, false);
     if (!reuse_wanted(&reuse)) {
         reuse_tell(reuse.other, 1);

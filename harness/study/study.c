@@ -24,9 +24,9 @@ static bool says_length(const struct study *s, enum origin o) {
     return o == FROM_COMMAND && s->limited;
 }
 
-/* Whether the value that origin o gives to `key` has no effect. There are three cases: `key` is steps or epochs, and a
- * stronger origin sets the other of the two; `key` is stop-after or budget, and a stronger origin limits the length of
- * runs; the value is a list of epochs, and the same origin sets steps. */
+/* Whether the value that origin o gives to `key` has no effect. There are three cases. `key` is steps or epochs, and a
+ * stronger origin sets the other of these two. `key` is stop-after or budget, and a stronger origin limits the length
+ * of runs. Or the value is a list of epochs, and the same origin sets steps. */
 static bool is_void(const struct study *s, enum origin o, const char *key, const char *value) {
     const char *other = config_other_length(key);
     bool ends = !strcmp(key, "stop-after") || !strcmp(key, "budget");
@@ -125,7 +125,8 @@ enum status study_file(const char *config_file, struct label *task, struct label
     return read_label("model", texts[1], model, e);
 }
 
-/* Adds the options in the config file to `asked`, which is the command line's task or model, or "". */
+/* Adds the config file's options to `asked`, which is the task or model on the command line. If `asked` is "", it stays
+ * empty. Options that `asked` already has stay as they are. */
 static enum status merge(const char *kind, const char *path, const struct label *file, char asked[LABEL_TEXT],
                          struct error *e) {
     struct label own;
@@ -133,8 +134,8 @@ static enum status merge(const char *kind, const char *path, const struct label 
     TRY(label_parse(&own, kind, asked, e));
     if (*label_name(file) && strcmp(label_name(file), label_name(&own)) != 0 && !task_takes(label_name(&own), file))
         return fail(e, ST_USAGE,
-                    "%.300s has options of the %s %.60s, and the command names %.60s; take the lines out, or write the "
-                    "options after the name, as in %.60s:%.60s=%.60s",
+                    "%.300s has options of the %s %.60s, and the command names %.60s; remove these lines, or write the "
+                    "options on the command line, as in %.60s:%.60s=%.60s",
                     path, kind, label_name(file), label_name(&own), label_name(&own), label_key(file, 0),
                     label_value(file, 0));
     for (int i = 0; i < file->n; i++)
@@ -174,11 +175,11 @@ static enum status set_name(struct label *l, const char *kind, const char *text,
     return ST_OK;
 }
 
-/* The contents of a file. */
+/* The contents of a config file, or of the configuration in a record. */
 struct lines {
-    struct config *c;                /* gets the values of flags */
-    bool typed;                      /* a person wrote the file, so values are checked; else it is a record */
-    struct label task, model, flags; /* the same values as text */
+    struct config *c;                /* receives the values of flags */
+    bool typed;                      /* a person wrote the lines, so values are checked; else they are from a record */
+    struct label task, model, flags; /* options of the task, options of the model, and flags, all as text */
 };
 
 /* Whether a key names the task or the model, or one of their options. */
@@ -246,8 +247,8 @@ static enum status format_labels(const struct lines *l, char task[LABEL_TEXT], c
     return l->model.used ? label_format(&l->model, model, LABEL_TEXT, e) : ST_OK;
 }
 
-/* Some options describe this machine or this command, not the run (OPT_HERE). Replaces their values from the record by
- * the values in `own`. */
+/* Some options describe this machine or this command, not the run (OPT_HERE). For them, ignores the record's values and
+ * uses the values in `own`. */
 static enum status keep_own(struct lines *l, const struct config *own, struct error *e) {
     for (const struct option *o = config_options; o->name; o++) {
         char value[OPTION_TEXT + 1];

@@ -1,9 +1,9 @@
 /* study.h - decides which value of a flag or an option is used if several places set it.
  *
- * A study is an ordered list of assignments "key = value". Each has an origin, which is the place that sets it: command
- * line, config file, plan or profile. Keys are flags of a run, task.OPTION, model.OPTION, models, seeds and variants.
- * The strongest origin that sets a key decides its value. A list of values means one run for each value; rates and
- * seeds are lists like any other.
+ * A study is an ordered list of assignments "key = value". The origin of an assignment is the place that sets the value:
+ * command line, config file, plan or profile. Keys are flags of a run, task.OPTION, model.OPTION, models, seeds and
+ * variants. The strongest origin that sets a key decides its value. A list of values means one run for each value; this
+ * is true for every key, also for rates and seeds.
  *
  * The length of a run has one more rule: the strongest origin that sets a length cancels the lengths of weaker origins.
  * --steps and --epochs cancel each other; if the same origin sets both, steps overrule epochs. Any length, also
@@ -14,8 +14,8 @@
 #include "harness/study/profile.h"
 #include "harness/study/setup.h"
 
-/* The origins, from the weakest to the strongest. FROM_..._MODEL is for the flags of one model, after its '@'; they
- * overrule the flags that the same place gives to all models. */
+/* The origins, from the weakest to the strongest. FROM_..._MODEL has the flags of one model, which follow its '@'. They
+ * overrule the flags that the same place sets for all models. */
 enum origin {
     FROM_DEFAULT,
     FROM_PROFILE,
@@ -37,49 +37,49 @@ struct study {
 /* Returns the value that the strongest origin gives to a key. NULL: no origin sets the key, so its default is used. */
 const char *study_get(const struct study *s, const char *key, enum origin *from);
 
-/* Adds the flags after '@' of a model's word "bdlru:m=5@dim=64,lr=0.01". `of` is the origin of the word. A word without
- * flags gets the profile's flags for that model. Errors as label_parse_pairs. */
+/* Adds the flags in a model's word: in "bdlru:m=5@dim=64,lr=0.01" they follow '@'. `of` is the origin of the word. If
+ * the word has no flags, adds the profile's flags for this model. Errors as label_parse_pairs. */
 enum status study_add_word(struct study *s, const char *word, enum origin of, struct error *e);
 
-/* Gives the configuration. A flag with a list of values gets its value in `chosen`; if `chosen` lacks it, the flag
- * stays at its default. Errors as config_set. */
+/* Sets *c to the study's configuration. If a flag has a list of values, its value is taken from `chosen`; if `chosen`
+ * lacks the flag, it stays at its default. Errors as config_set. */
 enum status study_config(const struct study *s, const struct label *chosen, struct config *c, struct error *e);
 
 /* Writes the origin of a key's value: "profile s5/quick", "plan", "config file", "command line". */
 void study_origin_text(const struct study *s, const char *key, char *text, size_t size);
 
-/* Stores a flag of the command line if it is a flag of a run, with one value, or "c", the config file. *done: it was
- * such a flag. Values are checked at once, with the errors of config_set. */
+/* Reads a flag of the command line. Flags of a run go to `said`, and "c", the config file, goes to config_file. Sets
+ * *done if the flag was one of these. Values are checked at once, with the errors of config_set. */
 enum status study_note(struct label *said, char config_file[OPTION_TEXT], const char *name, const char *value,
                        bool *done, struct error *e);
 
-/* Gives the task, the model and the flags of a config file. A label has no name if the file has only options of the
- * task or model. Without a file, all are empty. Errors as config_read. */
+/* Reads the task, the model and the flags from a config file. A label has no name if the file has only options of the
+ * task or model. Without a file, all labels are empty. Errors as config_read. */
 enum status study_file(const char *config_file, struct label *task, struct label *model, struct label *flags,
                        struct error *e);
 
-/* Gives the task and model of one run, from the words of the command line and the config file. The file's lines
- * task.KEY and model.KEY add options to the task and model that the words name; options in the words overrule them.
- * Without words, the file's task and model are used. ST_USAGE: the file has options of another task or model than the
+/* Completes the task and model of one run, which are words of the command line, by the config file. The file's lines
+ * task.KEY and model.KEY add options to the task and model that the words name; options in the words overrule them. An
+ * empty word is replaced by the file's task or model. ST_USAGE: the file has options of another task or model than the
  * words name. */
 enum status study_words(const char *config_file, char task[LABEL_TEXT], char model[LABEL_TEXT], struct error *e);
 
-/* Reads a config file, or the configuration in a run's record (*.json). It has lines key=value; comments begin with '#'
- * and may follow a value. Keys are task, model, task.KEY, model.KEY and flags. `task` and `model` get texts such as
- * "s5:length=8"; *c gets the flags, and *flags says which were set. Errors: ST_DATA: it cannot be read; ST_USAGE, with
- * file and line. */
+/* Reads a config file, or the configuration in a run's record (*.json). Both have lines key=value; comments begin with
+ * '#' and may follow a value. Keys are task, model, task.KEY, model.KEY and flags. `task` and `model` receive texts like
+ * "s5:length=8". *c receives the values of flags, and *flags has the flags that were set. Errors: ST_DATA: the file
+ * cannot be read. ST_USAGE: a line is wrong; the message names file and line. */
 enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],
                         struct label *flags, struct error *e);
 
-/* Like config_read, for the text in run records and exported weights. `name` replaces the path in messages. */
+/* Like config_read, for a text from a run record or from exported weights. Messages say `name` in place of a path. */
 enum status config_read_text(const char *text, const char *name, struct config *c, char task[LABEL_TEXT],
                              char model[LABEL_TEXT], struct error *e);
 
 /* Makes a resolved setup from texts and a configuration. NULL with *e set after an error. Free it with setup_free. */
 struct setup *setup_make(const struct config *config, const char *task, const char *model, struct error *e);
 
-/* Like setup_make, from the configuration in a run record or in exported weights (config_read_text). ST_DATA: the
- * configuration is wrong; the message has `name`, the name of its file. */
+/* Like setup_make, from a text in a run record or in exported weights (config_read_text). `name` is the file's name,
+ * which messages have. ST_DATA: the configuration is wrong. */
 struct setup *setup_stored(const char *text, const char *name, int64_t threads, struct error *e);
 
 #endif

@@ -1,9 +1,9 @@
-/* expm_cpu.c - expm_skew, expm_flow and sandwich on the CPU. Vector lanes compute eight matrices at a time, and threads
- * take groups of eight. Single numbers, and matrices of a flow that are larger than EXPM_MAX, are computed one at a
- * time; the rows of the latter are in the lanes.
+/* expm_cpu.c - expm_skew, expm_flow and sandwich on the CPU. Each SIMD lane computes one small matrix, so a block has
+ * LANES matrices; threads take blocks. Matrices of expm_flow above EXPM_MAX are computed one at a time: the lanes run
+ * along the columns of such a matrix. Matrices of one number are computed one at a time too.
  *
- * The arithmetic is the reference's, in double and in the same order, so the bits are equal. Each lane squares as often
- * as its own norm needs. Equations: expm.c. */
+ * The operations are in double and in the order of the reference, so the bits are equal. Each lane squares as often as
+ * the norm of its matrix needs. The equations are in expm.c. */
 #include <string.h>
 
 #include "kernels/flow/expm.h"
@@ -12,9 +12,9 @@
 #include "kernels/lib/scratch.h"
 #include "kernels/lib/unroll.h"
 
-#define LANES   8  /* matrices at a time: element e of lane k is number e*LANES + k */
-#define TERMS   4  /* how many terms of a sum are added in one pass over the lanes */
-#define PORTION 16 /* the matrices are divided into at most so many parts */
+#define LANES   8  /* matrices of a block: element e of the matrix in lane k has the index e*LANES + k */
+#define TERMS   4  /* most terms of a sum that are added in one pass over the lanes */
+#define PORTION 16 /* most parts; a part is a range of blocks, with its own scratch memory */
 
 static const double zeros[LANES];
 
@@ -27,8 +27,7 @@ static int64_t lanes_of(const struct call *c) {
     return a->J <= EXPM_MAX && !expm_of_number(a) ? LANES : 1;
 }
 
-/* Returns the number of blocks, which have one matrix per lane, and of parts, which are neighbouring blocks that share
- * scratch. */
+/* The number of blocks. A block is one matrix if matrices are computed one at a time. */
 static int64_t blocks_of(const struct call *c) {
     int64_t n = size_of(c) * size_of(c);
     return (tensor_count(c->in[0]) / n + lanes_of(c) - 1) / lanes_of(c);
@@ -41,8 +40,8 @@ static int64_t parts_of(const struct call *c) {
 
 /* --- lanes -------------------------------------------------------------------------------------------------------- */
 
-/* Loads n numbers of each matrix of the range, one matrix per lane (flow.h: N neighbours are interleaved). Lanes
- * without a matrix get 0. */
+/* Loads n numbers of each matrix in the range m, one matrix per lane. Lanes without a matrix get 0. In `from`, N
+ * neighbouring matrices are interleaved: element e of all of them, then element e + 1. */
 static void load(int64_t n, int64_t N, struct range m, const real *from, double *to) {
     for (int64_t k = 0; k < LANES; k++) {
         int64_t at = expm_at(n, N, m.begin + k);
@@ -105,13 +104,13 @@ static void identity(int64_t J, double *out) {
 
 /* --- the exponential ---------------------------------------------------------------------------------------------- */
 
-/* Arrays of a block; every number is there for all lanes. */
+/* The arrays of a block. q[k] is the number of squarings of lane k, `most` the largest of these numbers. */
 struct work {
     struct expm_work m;
-    int q[LANES], most; /* squarings */
+    int q[LANES], most;
 };
 
-/* Computes X; each lane is scaled by its own power of two. */
+/* Computes X, q and `most`. Each lane is scaled by its own power of two. */
 static void scale_down(struct work *w, int64_t J, bool flow, const double *A) {
     w->most = 0;
     for (int64_t k = 0; k < LANES; k++) {
@@ -129,7 +128,7 @@ static void scale_down(struct work *w, int64_t J, bool flow, const double *A) {
     }
 }
 
-/* Copies `from` to `to` in the lanes that need no more squarings. */
+/* Copies `from` to `to` in lanes that need no more squarings. */
 static void keep_done(const struct work *w, int step, int64_t n, const double *from, double *to) {
     for (int64_t k = 0; k < LANES; k++)
         for (int64_t e = 0; step >= w->q[k] && e < n; e++) to[e * LANES + k] = from[e * LANES + k];
@@ -139,7 +138,7 @@ static void double_of(int64_t n, const double *from, double *to) {
     for (int64_t i = 0; i < n; i++) to[i] = 2 * from[i];
 }
 
-/* Computes X, S and P of a block. The result is in P[most]. */
+/* Computes X, the series S and the powers P of a block. The result is P[most]. */
 static void exponentiate(struct work *w, const struct expm_attr *a, struct range m, const real *from) {
     int64_t J = a->J, n = J * J * LANES;
     load(J * J, a->N, m, from, w->m.d[0]);
@@ -161,7 +160,7 @@ static void exponentiate(struct work *w, const struct expm_attr *a, struct range
     }
 }
 
-/* Replaces dU of a block, which is in d[0], by dA. */
+/* Replaces d[0], which has the gradient of a block's results, by the gradient of its inputs. */
 static void block_gradient(struct work *w, int64_t J, bool flow) {
     int64_t n = J * J * LANES;
     double *d = w->m.d[0], *next = w->m.d[1], *dX = w->m.d[2];
@@ -220,7 +219,7 @@ static void large_product(int64_t J, double factor, const double *a, bool at, co
             tile(J - j < TILE ? J - j : TILE, J, factor, a + (at ? i : i * J), at ? J : 1, b + j, add, out + i * J + j);
 }
 
-/* --- both --------------------------------------------------------------------------------------------------------- */
+/* --- small and large matrices ------------------------------------------------------------------------------------- */
 
 static struct expm_work work_of(const struct call *c, struct scratch *s) {
     return expm_work_of(s, size_of(c) * size_of(c) * lanes_of(c), large_product);
@@ -233,7 +232,7 @@ static size_t expm_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* Returns the numbers of the matrices of block `block`. */
+/* Returns the range of matrices that block `block` has. */
 static struct range block_at(const struct call *c, int64_t block) {
     int64_t n = size_of(c) * size_of(c), count = tensor_count(c->in[0]) / n, lanes = lanes_of(c), first = block * lanes;
     return (struct range){first, first + lanes < count ? first + lanes : count};
@@ -294,7 +293,7 @@ static void expm_cpu_backward(const struct call *c, const struct exec *x) {
 
 /* --- the sandwich ------------------------------------------------------------------------------------------------- */
 
-/* Arrays of a block: U, e, W, dT and two spare matrices. */
+/* The arrays of a block for T = U diag(e) W: U, e, W, dT and two spare matrices. */
 struct slices {
     double *u, *e, *w, *dT, *a, *b;
 };

@@ -4,7 +4,7 @@
  * A block has m states. Row i of a block has, for j = 0..m,
  *   z[i][j]         raw gates, an input
  *   p[i][j], S[i]   p = f(z), with f from gate.h; S[i] = sum_j p[i][j]
- *   a[i][j]         gates: a = p / S; the code writes p * scale
+ *   a[i][j]         gates: a = p / S. The code computes p * scale, where scale = 1 / S
  *   v[i], h[i]      input and state
  *   A               matrix m x m of the gates a[i][j] with j < m
  * and computes
@@ -23,8 +23,8 @@
  * steps f to e and the product P = A_e ... A_f:
  *   forward    state after the chunk = P (state before the chunk) + (state after the chunk if it starts from zero)
  *   backward   carry to step f - 1 = P^T (carry from step e + 1) + sum_t (A_t ... A_f)^T dh_t
- * The summary of a chunk is P and the second term. Both passes compute the summary in the order of time, because the
- * products A_t ... A_f grow in this order. */
+ * The summary of a chunk is P and the second term. Backward computes the summary in the order of time too, because the
+ * product A_t ... A_f results from the product of the previous step by one multiplication with A_t from the left. */
 #include "kernels/gated/scan_gates.cuh"
 #include "kernels/lib/round.h"
 
@@ -142,7 +142,7 @@ template <int m> struct block_adjoint : block_walk<m> {
                 rounded(dz_in, in.gates.slope(this->gate, j) * (s.G * ((j < m ? before[j] : in.v) - mean))));
     }
 
-    /* Computes G_t[i], and gives the other rows a_t[i][j] G_t[i] and h_{t-1}[i]. */
+    /* Computes G_t[i]. For the other rows it writes h_{t-1}[i], and a_t[i][j] G_t[i] for each j, to shared memory. */
     __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s, shared &rows) const {
         s.G = in.dh + s.carry;
         real G_scale = s.G * in.gates.scale;
@@ -320,10 +320,10 @@ bool chunks_preferred(const struct call *c) {
 
 } // namespace
 
-/* Tolerance: the gates of a row sum to 1, so old rounding errors do not grow. Each step adds an error of about one unit
- * roundoff with random sign. The reference sums in double. In dz = w G (x - h) the difference x - h may be almost 0, so
- * the error of dz is compared with |w G| (|x| + |h|) (op->terms). The chunked kernel also rounds P and the second term
- * of the summary once per time step. */
+/* Tolerance: the gates of a row sum to 1, so the rounding errors of earlier steps do not grow. Each step adds an error
+ * of about one unit roundoff with random sign. The reference sums in double. In dz = w G (x - h) the difference x - h
+ * may be almost 0, so the error of dz is compared with |w G| (|x| + |h|) (op->terms). The chunked kernel also rounds P
+ * and the second term of the summary once per time step. */
 const struct kernel kernel_scan_block_cuda = {
     .name = "scan_block_cuda",
     .op = &op_scan_block,

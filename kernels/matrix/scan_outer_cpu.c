@@ -1,7 +1,7 @@
-/* scan_outer_cpu.c - outer-product state (scan_outer.c) on the CPU, one token after the other. A thread computes one
- * head at a time, so that its state stays in L1. Vector instructions compute the columns of the state (dv): its rows
- * are padded to whole vectors with zeros, which stay zero. Backward takes the chunks of 16 tokens from the last to the
- * first, and computes the states inside each chunk again. */
+/* scan_outer_cpu.c - outer-product state (scan_outer.c) on the CPU, one token after the other. A head's state C is
+ * dk x dv; T (decay), S (source), M (mark) and D (direct) are its gates. A thread computes one head at a time, so that
+ * C stays in L1. SIMD vectors run along the rows of C, which are padded with zeros to whole vectors. Backward walks
+ * over chunks of 16 tokens from the last to the first, and computes the states inside each chunk again. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
@@ -15,7 +15,7 @@ static real dot_product(int64_t n, const real *a, const real *b) {
     return sum;
 }
 
-/* One token of one head. v and w, the scaled gradient of the output, are padded to the width of the state. */
+/* One token of one head. w is the gradient of the output times the scale. v and w are padded to the width of a row. */
 struct token {
     struct outer_token_gates a;
     const real *q, *k; /* [dk] */
@@ -42,13 +42,13 @@ STATE_EACH_WIDTH(forward_any, step_forward,
                  (int64_t width, int64_t dk, const struct token *x, const real *C, real *after, real *read), dk, x, C,
                  after, read)
 
-/* Sums from a pass over the rows: for the gradients of T, S, M, of q and k without direct terms, of v (E^T k). */
+/* P is C before a token, E the gradient of C after it. Ev = E v (for dS, dk), Pw = P w (dM, dq), Ek = E^T k (dv). */
 struct reads {
     real *Ev, *Pw, *Ek; /* [dk], [dk], [width] */
-    real EP;
+    real EP;            /* <E, P>, for dT */
 };
 
-/* Rows of one head, padded. */
+/* The arrays of one head. Rows are padded. */
 struct work {
     real *v, *C, *read;    /* forward: [width]; the state; [width] */
     real *w, *E;           /* backward: [width]; the gradient of the state */
@@ -125,7 +125,7 @@ STATE_EACH_WIDTH(backward_any, step_backward,
                  (int64_t width, int64_t dk, const struct token *x, const real *P, real *E, struct reads *r), dk, x, P,
                  E, r)
 
-/* Writes the gradients of one token of one head from these sums. add: another head has already written dq and dk. */
+/* Writes the gradients of one head at one token from the sums r. `add`: add to dq and dk, which have another head's. */
 static void write_gradients(const struct call *c, const struct state_shape *s, int64_t token, int64_t h, bool add,
                             const struct token *x, const struct reads *r) {
     int64_t dk = s->dk, group = h / (s->heads / s->groups);
@@ -189,7 +189,7 @@ static size_t scan_outer_cpu_workspace(const struct call *c, enum pass pass) {
     return scratch.used;
 }
 
-/* The heads of a group are in one part, because they add to the same dq and dk in order. */
+/* One thread computes all heads of a group, because they add to the same dq and dk in a fixed order. */
 static void run(const struct call *c, enum pass pass) {
     struct state_shape s = outer_shape(c);
     int64_t groups = s.B * s.groups, parts = state_parts(groups), share = s.heads / s.groups;

@@ -1,7 +1,7 @@
-/* scan_plstm_chunk_cpu.c - pLSTM on sequences on the CPU, a chunk of tokens at a time: outer_chunk.h with J states per
- * head. Inside a chunk the J x J transitions only change one number per pair of tokens, so all J states together need
- * one product of scores. Between chunks each state has its own products. Backward recomputes the states before the
- * chunks. */
+/* scan_plstm_chunk_cpu.c - pLSTM on sequences on the CPU, a chunk of tokens at a time. outer_chunk.h has the method,
+ * for J states per head. Inside a chunk the J x J transitions only change one number per pair of tokens, so all J
+ * states share one matrix product of queries and keys. Between chunks each state needs its own products. Backward
+ * computes the state before each chunk again. */
 #include "kernels/plstm/dag_state.h"
 #include "kernels/matrix/outer_chunk.h"
 
@@ -36,8 +36,9 @@ static struct outer_sizes sizes_of(const struct call *c) {
         .B = z.B, .T = z.T, .heads = z.H, .share = 1, .J = a->J, .dk = z.dk, .dv = z.dv, .scale = (real)a->scale};
 }
 
-/* Measured, forward + backward (`lrnn perf crossover`): this kernel and scan_plstm_cpu pad keys and values to whole
- * vectors, and the time of a chunk does not depend on how many of its rows are missing. */
+/* The limits are measured for forward + backward (`lrnn perf crossover`). They do not depend on dv, because this kernel
+ * and scan_plstm_cpu pad keys and values to whole vectors. A chunk takes the same time if some of its rows are missing.
+ */
 static bool scan_plstm_chunk_preferred(const struct call *c) {
     struct outer_sizes s = sizes_of(c);
     return s.T >= 8 || (s.T >= 4 && (s.J > 1 || s.dk > 16));
@@ -60,7 +61,7 @@ static void scan_plstm_chunk_backward(const struct call *c, const struct exec *x
     outer_chunks_run(c, &s, PASS_BACKWARD, head_at);
 }
 
-/* Tolerance: as scan_plstm_cpu, sums of T outer products and of dk or dv terms that cancel, in working precision. */
+/* Tolerance: results are sums of T outer products, and of dk or dv terms that cancel, in working precision. */
 const struct kernel kernel_scan_plstm_chunk = {
     .name = "scan_plstm_chunk",
     .op = &op_scan_plstm,

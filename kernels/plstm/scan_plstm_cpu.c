@@ -1,11 +1,16 @@
-/* scan_plstm_cpu.c - pLSTM on sequences, with one part per head and sequence, its J states in L1, columns in vectors.
+/* scan_plstm_cpu.c - pLSTM on sequences. A thread computes one head of one sequence at a time. The head's J states fit
+ * into the L1 cache; SIMD vectors run along the columns of a state.
  *
- * A token reads the states with one pair of gate and vector, and writes into them with another pair. The adjoint, from
- * the last token back, is the same walk with the pairs exchanged and the transition transposed:
- *   forward  out += q (sum_i M[i] C[i]),  C[i] <- sum_j T[i][j] C[j] + S[i] k v^T,   y = scale (out + D (q.k) v)
- *   backward out += k (sum_i S[i] E[i]),  E[i] <- sum_j T[j][i] E[j] + M[i] q w^T,   dv = out + D (q.k) w
- * Rows are padded with zeros, which stay zero. Backward computes the states again: once over all tokens, keeping every
- * `stride`-th state, then stretch by stretch, the last stretch first. So it stores about 2 sqrt(T) states. */
+ * A token has vectors q, k, v and gates S, T, M, D; a head has J states C[i] (dk x dv). Forward reads from the states
+ * with M and q, then writes into them with S and k. E[i] is the gradient of C[i] and w = scale dy. Backward runs from
+ * the last token to the first in the same form: it reads with S and k, writes with M and q, and transposes T:
+ *   forward  out = sum_i M[i] C[i]^T q,  C[i] <- sum_j T[i][j] C[j] + S[i] k v^T,  y = scale (out + D (q.k) v)
+ *   backward out = sum_i S[i] E[i]^T k,  E[i] <- sum_j T[j][i] E[j] + M[i] q w^T,  dv = out + D (q.k) w
+ * Rows are padded with zeros, which stay zero.
+ *
+ * Backward computes the states again, in two passes, so that it stores only about 2 sqrt(T) states. The first pass runs
+ * over all tokens and stores the states before every `stride`-th token. The second pass takes one stretch of `stride`
+ * tokens at a time, the last stretch first: it computes all states of the stretch, then their gradients. */
 #include "kernels/lib/scratch.h"
 #include "kernels/plstm/dag_state.h"
 #include "kernels/matrix/chunk.h"
@@ -13,11 +18,11 @@
 enum { TRACK = SCAN_PLSTM_TRACK_MAX };
 
 struct sizes {
-    int64_t T, H, J, dk, dv, KW, VW, stride; /* KW, VW: padded */
+    int64_t T, H, J, dk, dv, KW, VW, stride; /* KW, VW: dk and dv, padded to whole vectors */
     real scale;
 };
 
-/* One head at one token: inputs, vectors padded; w = scale dy. */
+/* The inputs of one head at one token, with padded vectors, and w = scale dy. */
 struct token {
     const real *q, *k, *v, *S, *T, *M;
     real *w;
@@ -25,12 +30,12 @@ struct token {
     int64_t row, h;
 };
 
-/* Reals of the J states. */
+/* Returns the number of reals in the J states. */
 static int64_t state_reals(const struct sizes *z) {
     return z->J * z->KW * z->VW;
 }
 
-/* Vectors and sums of one token, padded. */
+/* Padded vectors and sums of one token. Ev[i] = E[i] v and Cw[i] = C[i] w. */
 struct rows {
     real *q, *k, *v, *w;
     real *out;     /* VW */
@@ -53,8 +58,8 @@ static struct rows rows_of(const struct sizes *z, struct scratch *s) {
 /* The arrays of one head. */
 struct work {
     struct rows r;
-    real *X;                             /* forward the states, backward their gradient E */
-    struct scratch_rows copies, stretch; /* backward: states at multiples of stride, and in one stretch */
+    real *X;                             /* the states C in forward, their gradient E in backward */
+    struct scratch_rows copies, stretch; /* backward: states before every stride-th token; states of one stretch */
 };
 
 static struct work work_of(const struct sizes *z, enum pass pass, struct scratch *s) {
@@ -74,7 +79,7 @@ static struct sizes sizes_of(const struct call *c) {
     return z;
 }
 
-/* The vector itself if it needs no padding, else its padded copy. */
+/* Returns the vector `from` if it needs no padding, else its padded copy. */
 static const real *whole_row(int64_t n, int64_t width, const real *from, real *copy) {
     if (n == width) return from;
     pad_row(n, width, from, copy);
@@ -96,14 +101,15 @@ static struct token token_at(const struct call *c, const struct sizes *z, const 
                           .h = h};
 }
 
-/* The step of a walk at a token: out += a (sum_i read[i] X[i]), X[i] <- sum_j through[i * row + j * column] X[j] +
- * write[i] b u^T. */
+/* One step of the walk, where X are the states in forward and their gradients in backward:
+ *   out += sum_i read[i] X[i]^T a,   X[i] <- sum_j through[i * row + j * column] X[j] + write[i] b u^T */
 struct step {
     const real *read, *a, *through, *write, *b, *u;
     int64_t row, column;
 };
 
-/* One vector of columns, over all rows. Rows are `width` wide and a state has n reals; X and `after` may be equal. */
+/* Applies a step to one vector of columns in all rows and returns the new `out`. A row has `width` reals, a state has
+ * n. X has the old states, `after` receives the new ones; both may be the same array. */
 FORCE_INLINE lanes walk_columns(int64_t J, int64_t n, int64_t width, struct step s, const real *X, real *after, lanes u,
                                 lanes out) {
     const real *a = s.a, *b = s.b;
@@ -136,7 +142,7 @@ FORCE_INLINE lanes walk_single(int64_t n, int64_t width, struct step s, const re
     return lanes_axpy(*s.read, seen, out);
 }
 
-/* All columns. J is passed as a constant, so that the loops over states are unrolled. */
+/* Applies a step to all columns. J is passed as a constant, so that the loops over states are unrolled. */
 static void walk_token(const struct sizes *z, struct step s, const real *X, real *after, real *out) {
     int64_t J = z->J, width = z->VW, n = z->KW * width;
     for (int64_t e = 0; e < width; e += LANES) {
@@ -184,7 +190,8 @@ static void forward_head(const struct call *c, const struct sizes *z, int64_t b,
     }
 }
 
-/* Gradients of gates and vectors of a token. C has the states before it, E the gradient of the states after it. */
+/* Computes Ev, Cw, dS, dM and dT of a token. C has the states before the token, E the gradient of the states after it.
+ */
 static void state_gradients(const struct sizes *z, const struct token *t, const real *C, const real *E,
                             const struct rows *r) {
     int64_t KW = z->KW, VW = z->VW, n = KW * VW, J = z->J;
@@ -287,7 +294,7 @@ static void scan_plstm_cpu_backward(const struct call *c, const struct exec *x) 
 }
 
 /* Tolerance: each of T steps rounds the state, and gradients are sums of dk dv products that cancel. At the lengths of
- * the tests this gives some hundreds of units. */
+ * the tests the error reaches some hundred roundings of the largest value. */
 const struct kernel kernel_scan_plstm_cpu = {
     .name = "scan_plstm_cpu",
     .op = &op_scan_plstm,

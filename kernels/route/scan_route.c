@@ -1,13 +1,23 @@
-/* scan_route.c - the scan with a chosen transition: the op and its reference. route.h has the equations.
+/* scan_route.c - a scan in which each state chooses another state at each token: the op and its reference.
  *
- * Adjoint, o_t the incoming gradient, G = dL/dRe h + i dL/dIm h, j the choice:
+ * Token t has complex factors d_t and inputs x_t (N numbers each) and weights s_t (K). The parameter dict has N x N x K
+ * numbers. j(i) is the candidate that state i chooses, and h_t are the N complex states:
+ *   M_t[m][n] = sum over k of dict[m][n][k] s_t[k]
+ *   row      j(m) = argmax over n of M_t[m][n];   h_t[m] = d_t[m] h_{t-1}[j(m)] + x_t[m]
+ *   column   j(n) = argmax over m of M_t[m][n];   h_t[m] = sum over all n with j(n) = m of d_t[n] h_{t-1}[n] + x_t[m]
+ * P_t is the matrix of the choices: P_t[m][j(m)] = 1 or P_t[j(n)][n] = 1, else 0.
+ *
+ * Backward: o_t is the gradient that arrives at output h_t. G_t = dL/dRe h_t + i dL/dIm h_t is the whole gradient of
+ * the loss L. p is the softmax of M along the axis of the argmax, and P counts as p (straight-through):
  *   row      G_t = o_t + P_{t+1}^T conj(d_{t+1}) G_{t+1};   dd_t[m] = conj(h_{t-1}[j(m)]) G_t[m]
  *   column   G_t = o_t + conj(d_{t+1}) P_{t+1}^T G_{t+1};   dd_t[n] = conj(h_{t-1}[n]) G_t[j(n)]
- *   dx_t = G_t;   dP_t[m][n] = Re(conj(G_t[m]) d h_{t-1}[n]), d of row m or column n
- *   dM = p (dP - sum p dP) along the axis that is chosen from, p = softmax of M along it
+ *   dx_t = G_t;   dP_t[m][n] = Re(conj(G_t[m]) d h_{t-1}[n]), where d is d_t[m] in form row and d_t[n] in form column
+ *   dM = p (dP - sum of p dP), where the sum runs over the candidates of a state
  *   ddict[m][n][k] = sum over tokens of s[k] dM[m][n];   ds[k] = sum over m, n of dict[m][n][k] dM[m][n]
- * So dP is Re(u v) of a number u of the state that chooses and v of the one that is chosen: conj(G) d and h in form
- * row, d h and conj(G) in form column. M and its softmax are made again in backward, never kept over time.
+ * So dP = Re(u v), where u depends only on the state that chooses, and v only on the candidate:
+ *   row      u = conj(G_t[m]) d_t[m], v = h_{t-1}[n]
+ *   column   u = d_t[n] h_{t-1}[n],   v = conj(G_t[m])
+ * M and p are not stored; backward computes them again.
  *
  * Terzic et al. 2025 (PD-SSM, arXiv 2509.22284); IBM/expressive-sparse-state-space-model. */
 #include <inttypes.h>
@@ -38,7 +48,7 @@ static void scan_route_infer(struct graph *g, struct call *c) {
     }
     int64_t N = d->dims[2];
     if (!dict != !s) {
-        graph_fail(g, ST_USAGE, "scan_route: %s is missing; a choice needs dict and s, the identity neither",
+        graph_fail(g, ST_USAGE, "scan_route: %s is missing; give both dict and s, or neither if no state moves",
                    dict ? "s" : "dict");
     } else if (dict && (dict->rank != 3 || dict->dims[0] != N || dict->dims[1] != N)) {
         graph_fail(g, ST_USAGE,
@@ -58,7 +68,7 @@ static void scan_route_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* An exponential counts 10. */
+/* An exponential counts as 10 FLOPs. */
 static struct cost scan_route_cost(const struct call *c, enum pass pass) {
     double states = (double)tensor_count(c->in[0]), N = (double)tensor_cols(c->in[0]), dict = 0, s = 0, K = 0;
     if (c->in[ROUTE_DICT]) {
@@ -74,7 +84,7 @@ static struct cost scan_route_cost(const struct call *c, enum pass pass) {
                          sizeof(real) * ((10 + kept) * states + 2 * dict + 2 * s)};
 }
 
-/* Variants: the identity in both forms, then a dictionary. */
+/* Variants 0 and 1 have no dictionary, 2 and 3 have one. Even variants have form row, odd ones column. */
 static bool scan_route_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 3) return false;
     int64_t N = s->blocks, K = s->m;
@@ -90,8 +100,8 @@ static bool scan_route_build(struct graph *g, const struct op_sizes *s) {
 
 const struct op op_scan_route = {
     .name = "scan_route",
-    .maths = "h_t = P_t d_t h_{t-1} + x_t over complex numbers, a single 1 in each row (or column) of P_t, where sum_k "
-             "dict_k s_t[k] is largest",
+    .maths = "h_t = P_t d_t h_{t-1} + x_t over complex numbers; each row (or column) of P_t has a single 1, at the "
+             "largest entry of sum_k dict_k s_t[k]",
     .source = "PD-SSM (Terzic et al. 2025), Eq. 2 to 6",
     .needs_in = 3U << ROUTE_D | 3U << ROUTE_DICT,
     .needs_out = 15,
@@ -101,10 +111,10 @@ const struct op op_scan_route = {
     .build = scan_route_build,
 };
 
-/* --- reference: one sequence after the other, states in double ---------------------------------------------------- */
+/* --- reference: one sequence at a time, with states in double ----------------------------------------------------- */
 
-/* Planes (T,N): forward two steps of h; backward G of a sequence, the sums for dict and s, and the softmax and gradient
- * of one state over all that it chooses from. */
+/* re, im: in forward h of two steps (2,N), in backward G of one sequence (T,N). The other arrays are for backward:
+ * ddict and ds are the gradients of dict and of s at one token; p and dp have p and dP of one state's N candidates. */
 struct work {
     double *re, *im, *ddict, *ds, *p, *dp;
 };
@@ -128,7 +138,7 @@ static size_t scan_route_ref_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* M of the state that chooses, for the one that it may choose. */
+/* Returns the score M of `state` and the candidate `from`. */
 static real score(const struct call *c, int64_t token, int64_t from, int64_t state) {
     int64_t N = c->in[0]->dims[2], K = tensor_cols(c->in[ROUTE_S]);
     const real *dict = tensor_real(c->in[ROUTE_DICT]), *s = tensor_real(c->in[ROUTE_S]) + token * K;
@@ -137,7 +147,7 @@ static real score(const struct call *c, int64_t token, int64_t from, int64_t sta
     return M;
 }
 
-/* The state that state i of the token chooses; without a dictionary itself. */
+/* Returns the candidate that state i chooses at the token. Without a dictionary it is i. */
 static int64_t chosen(const struct call *c, int64_t token, int64_t i) {
     return c->in[ROUTE_DICT] ? tensor_i32(c->out[ROUTE_CHOICE])[token * c->in[0]->dims[2] + i] : i;
 }
@@ -188,7 +198,7 @@ static void put_gradient(const struct call *c, int input, int64_t i, double valu
     if (c->din[input]) put(c->din[input] + i, call_accumulates(c, input), (real)value);
 }
 
-/* h_{t-1}[i] of a sequence that begins at `first`. */
+/* Sets h to h_{t-1}[i]. The sequence begins at token `first`. */
 static void state_before(const struct call *c, int64_t first, int64_t t, int64_t i, double h[2]) {
     int64_t N = c->in[0]->dims[2];
     h[0] = i == 0 && scan_route_attr(c)->form == ROUTE_ROW;
@@ -197,7 +207,7 @@ static void state_before(const struct call *c, int64_t first, int64_t t, int64_t
         h[plane] = tensor_real(c->out[ROUTE_H + plane])[(first + t - 1) * N + i];
 }
 
-/* G of a sequence, dx and dd. */
+/* Computes G, dx and dd of one sequence. */
 static void ref_backward_scan(const struct call *c, struct work w, int64_t first) {
     int64_t T = c->in[0]->dims[1], N = c->in[0]->dims[2];
     bool column = scan_route_attr(c)->form == ROUTE_COLUMN;
@@ -221,7 +231,7 @@ static void ref_backward_scan(const struct call *c, struct work w, int64_t first
         }
 }
 
-/* The gradients of all that state i of a token may choose, straight through, on their way to dict and s. */
+/* Adds to ddict and ds what all candidates of state i contribute at one token. */
 static void ref_backward_choice(const struct call *c, struct work w, int64_t first, int64_t t, int64_t i) {
     int64_t N = c->in[0]->dims[2], K = tensor_cols(c->in[ROUTE_S]), token = first + t;
     bool column = scan_route_attr(c)->form == ROUTE_COLUMN;
@@ -233,7 +243,9 @@ static void ref_backward_choice(const struct call *c, struct work w, int64_t fir
         state_before(c, first, t, from, h);
         w.dp[j] = G_re * (d_re * h[0] - d_im * h[1]) + G_im * (d_re * h[1] + d_im * h[0]);
     }
-    double top = w.dp[chosen(c, token, i)]; /* subtracted, so that a choice that is nearly certain does not cancel */
+    /* Subtracting one number from all dP leaves dM unchanged. If one choice is nearly certain, dP of the chosen
+     * candidate is nearly the mean, and subtracting this dP avoids cancellation. */
+    double top = w.dp[chosen(c, token, i)];
     for (int64_t j = 0; j < N; j++) {
         w.dp[j] -= top;
         w.p[j] = exp((double)score(c, token, j, i) - tensor_real(c->out[ROUTE_TOP])[token * N + i]);

@@ -1,10 +1,10 @@
-/* scan_route_cpu.c - the scan with a chosen transition on the CPU. The equations are in scan_route.c.
+/* scan_route_cpu.c - scan_route on the CPU. The equations are in scan_route.c.
  *
- * Forming M is nearly all of the work. States that choose stand in lanes, and a few tokens share each load of the
- * dictionary, which is first copied so that the numbers of one vector of states lie side by side. Forward keeps the
- * largest M in registers; backward makes the softmax of one vector of states and a few tokens at a time in a tile of
- * scratch. Threads take vectors of states, and chunks of tokens where there are few such vectors. The scan itself walks
- * time, a sequence a thread. */
+ * Nearly all of the work is the scores M. Each SIMD lane has one state that chooses, so LANES states make one vector.
+ * The dictionary is first copied so that the numbers of a vector are neighbours in memory, and a few tokens share each
+ * load of it. Forward keeps the largest M in registers. Backward computes the softmax of one vector of states for a few
+ * tokens at a time, in a tile of scratch memory. Each thread gets vectors of states; if there are too few vectors, the
+ * tokens are divided into chunks as well. The scan itself runs step by step, with one sequence per thread. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -14,10 +14,10 @@
 #include "kernels/lib/simd.h"
 #include "kernels/route/route.h"
 
-#define CHOOSE_TOKENS 8 /* that share a load of the dictionary: as many sums as hide an addition's latency */
-#define SOFT_TOKENS   4 /* likewise in backward, where each has more sums */
-#define SOFT_SUMS     4 /* sums of ds for each of these tokens that registers hold */
-#define PARTS         8 /* that backward is cut into, where there are tokens enough */
+#define CHOOSE_TOKENS 8 /* tokens that share a load of the dictionary: enough sums to hide the latency of additions */
+#define SOFT_TOKENS   4 /* tokens that share a load in backward, where a token needs more sums */
+#define SOFT_SUMS     4 /* sums for ds per token that stay in registers */
+#define PARTS         8 /* parts of backward's work, if there are enough tokens */
 
 struct size {
     int64_t B, T, N, K, tokens, vectors, chunks;
@@ -39,9 +39,11 @@ static int64_t width_at(const struct size *z, int64_t vector) {
     return z->N - vector * LANES < LANES ? z->N - vector * LANES : LANES;
 }
 
-/* h_{-1} (planes of N), the dictionary by vectors (vectors, N, K, LANES). Backward: planes of G (tokens, N), the
- * gradient of the dictionary likewise, of chunks of tokens (chunks, vectors, N, K, LANES), of s by vectors, and a tile
- * a part. */
+/* start: h_{-1}, two planes of N. dict: the copied dictionary (vectors, N, K, LANES). Backward has more arrays:
+ *   G       two planes (tokens, N)
+ *   ddict   the part of ddict from each chunk of tokens (chunks, vectors, N, K, LANES)
+ *   ds      the part of ds from each vector of states (vectors, tokens, K)
+ *   tiles   one tile for each chunk of each vector */
 struct work {
     real *start, *dict, *G[2], *ddict, *ds;
     struct scratch_rows tiles;
@@ -83,7 +85,8 @@ static struct work work_begun(const struct call *c, const struct size *z, enum p
 
 /* --- the choice --------------------------------------------------------------------------------------------------- */
 
-/* M of a vector of states for what `dict` (K,LANES) stands for, of n tokens whose s lie side by side. */
+/* Computes M[j], the scores of a vector of states with one candidate, for n tokens j. dict (K,LANES) has the numbers of
+ * this vector and candidate; s (n,K). */
 FORCE_INLINE void scores(int n, int64_t K, const real *dict, const real *s, lanes *M) {
     for (int j = 0; j < n; j++) M[j] = (lanes){0};
     for (int64_t k = 0; k < K; k++) {
@@ -132,11 +135,11 @@ static void choose_all(const struct call *c, const struct size *z, const real *d
 
 /* --- the scan ----------------------------------------------------------------------------------------------------- */
 
-/* A token: pointers at its first state. */
+/* The arrays of one token, at its first state. */
 struct step {
-    const real *d[2], *x[2], *before[2]; /* before: h of the token ahead */
+    const real *d[2], *x[2], *before[2]; /* before: h of the previous token */
     real *h[2];
-    const int32_t *choice; /* NULL: each state its own */
+    const int32_t *choice; /* NULL: each state chooses itself */
 };
 
 static struct step step_at(const struct call *c, const struct size *z, const struct work *w, int64_t token) {
@@ -150,7 +153,7 @@ static struct step step_at(const struct call *c, const struct size *z, const str
     return p;
 }
 
-/* h = d before[choice] + x */
+/* Form row, or no dictionary: h = d before[choice] + x. */
 FORCE_INLINE void step_gather(struct step p, int64_t N, const int32_t *choice) {
 #pragma omp simd
     for (int64_t i = 0; i < N; i++) {
@@ -161,6 +164,7 @@ FORCE_INLINE void step_gather(struct step p, int64_t N, const int32_t *choice) {
     }
 }
 
+/* Form column: h = x, then h[choice] += d before. */
 static void step_scatter(struct step p, int64_t N) {
     memcpy(p.h[0], p.x[0], (size_t)N * sizeof(real));
     memcpy(p.h[1], p.x[1], (size_t)N * sizeof(real));
@@ -189,8 +193,7 @@ static void scan_route_cpu_forward(const struct call *c, const struct exec *exec
         }
 }
 
-/* dd, and what the token ahead's G receives (NULL: there is none): to[from] += conj(d) G[to_]. The gathers are the
- * choices in form column, the scatter in form row. */
+/* dd = conj(before[from]) G[to]. `from` and `to` are indices of states; NULL: each state has its own index. */
 FORCE_INLINE void step_back(struct step p, int64_t N, const int32_t *from, const int32_t *to, const real *const G[2],
                             real *const dd[2], const bool add[2]) {
 #pragma omp simd
@@ -202,6 +205,7 @@ FORCE_INLINE void step_back(struct step p, int64_t N, const int32_t *from, const
     }
 }
 
+/* Form column, or no dictionary: adds conj(d) G[to] to `ahead`, the G of the previous token. */
 FORCE_INLINE void carry_back(struct step p, int64_t N, const int32_t *to, const real *const G[2],
                              real *const ahead[2]) {
 #pragma omp simd
@@ -212,6 +216,7 @@ FORCE_INLINE void carry_back(struct step p, int64_t N, const int32_t *to, const 
     }
 }
 
+/* Form row: adds conj(d) G to ahead[choice]. */
 static void carry_back_scattered(struct step p, int64_t N, const real *const G[2], real *const ahead[2]) {
     for (int64_t i = 0; i < N; i++) {
         ahead[0][p.choice[i]] += p.d[0][i] * G[0][i] + p.d[1][i] * G[1][i];
@@ -258,15 +263,16 @@ static void scan_back(const struct call *c, const struct size *z, const struct w
     }
 }
 
-/* --- the gradient of the choice, straight through ----------------------------------------------------------------- */
+/* --- the straight-through gradient of the choice ------------------------------------------------------------------ */
 
-/* dP of a vector of states is a v.re + b v.im of one that they may choose, less dP of those that they did choose: a
- * number that is the same for all leaves dM as it is, and with this one dM of a choice that is nearly certain does not
- * cancel. */
+/* Numbers of one vector of states at one token. dP of a state and a candidate is a v.re + b v.im, where v belongs to
+ * the candidate; from it the code subtracts dP of the candidate that the state chose. Subtracting one number from all
+ * dP of a state leaves dM unchanged, and this number avoids cancellation if the choice is nearly certain.
+ * top: M of the chosen candidate; mean: mean of dP, weighted by p; inverse: 1 / sum of exp(M - top) over candidates. */
 struct soft {
-    lanes a, b, top, mean, inverse; /* of each state: the mean of dP by p, and 1 / sum of exp(M - top) */
-    lanes chosen[2];                /* v of the one that it chose */
-    const real *v[2];
+    lanes a, b, top, mean, inverse;
+    lanes chosen[2];  /* v of the chosen candidate */
+    const real *v[2]; /* v of all candidates */
 };
 
 static struct soft soft_at(const struct call *c, const struct size *z, const struct work *w, int64_t token,
@@ -296,7 +302,7 @@ FORCE_INLINE lanes dP_of(const struct soft *o, int64_t from) {
     return lanes_fma(all_lanes(o->v[0][from]) - o->chosen[0], o->a, o->b * (all_lanes(o->v[1][from]) - o->chosen[1]));
 }
 
-/* The tile (N, n, LANES) becomes dM of n tokens and one vector of states. */
+/* Writes dM of n tokens and one vector of states into the tile (N, n, LANES). */
 FORCE_INLINE void soft_gradient(int n, const struct size *z, const real *dict, const real *s, struct soft *o,
                                 real *tile) {
     lanes M[SOFT_TOKENS], sum[SOFT_TOKENS];
@@ -324,7 +330,7 @@ FORCE_INLINE void soft_gradient(int n, const struct size *z, const real *dict, c
         }
 }
 
-/* ddict += s dM */
+/* ddict += s dM, where the tile has dM. */
 FORCE_INLINE void add_to_dict(int n, const struct size *z, const real *s, const real *tile, real *ddict) {
     for (int64_t from = 0; from < z->N; from++)
         for (int64_t k = 0; k < z->K; k++) {
@@ -335,7 +341,7 @@ FORCE_INLINE void add_to_dict(int n, const struct size *z, const real *s, const 
         }
 }
 
-/* ds of n tokens and m numbers from k on. */
+/* Computes ds[k] to ds[k + m - 1] of n tokens. */
 FORCE_INLINE void sums_of_s(int n, int m, const struct size *z, const real *dict, const real *tile, int64_t k,
                             real *ds) {
     lanes sum[SOFT_TOKENS][SOFT_SUMS];
@@ -374,7 +380,7 @@ static void soft_part(const struct call *c, const struct size *z, const struct w
     for (; token < tokens.end; token++) soft_tokens(1, c, z, w, token, vector, ddict, tile);
 }
 
-/* din of the dictionary (+)= the sums of its chunks. */
+/* Writes, or adds, N gradients of the dictionary: its row r, summed over chunks. */
 static void put_dict(const struct call *c, const struct size *z, const struct work *w, int64_t r) {
     real *to = c->din[ROUTE_DICT] + r * z->N;
     int64_t rows = z->N * z->K, stride = z->vectors * rows * LANES;
@@ -402,7 +408,8 @@ static void scan_route_cpu_backward(const struct call *c, const struct exec *exe
         sum_partials(z.tokens * z.K, z.vectors, w.ds, z.tokens * z.K, c->din[ROUTE_S], call_accumulates(c, ROUTE_S));
 }
 
-/* Tolerance: products over time in working precision; dM cancels against its mean, and is summed over all states. */
+/* Tolerance: states are products over time in working precision. In dM two near numbers are subtracted, and dM is
+ * summed over all states. */
 const struct kernel kernel_scan_route_cpu = {
     .name = "scan_route_cpu",
     .op = &op_scan_route,

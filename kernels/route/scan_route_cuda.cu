@@ -1,19 +1,19 @@
-/* scan_route_cuda.cu - the scan with a chosen transition on CUDA. The equations are in scan_route.c.
+/* scan_route_cuda.cu - scan_route on CUDA. The equations are in scan_route.c.
  *
- * A thread chooses for one state of a few tokens, which share its loads of the dictionary. A block walks one sequence
- * through time, its threads the states; what several states send to one is added by the thread of that one, in their
- * order. The gradient of the choice makes M again in three kernels: the sum and mean of each softmax, the dictionary's
- * gradient by chunks of tokens, and that of s by tokens. */
+ * A thread makes the choice of one state for a few tokens, which share its loads of the dictionary. For the scan, a
+ * block computes one sequence, with one thread per state. If several states move to one candidate, this candidate's
+ * thread adds them in the order of their indices. Three kernels compute the gradient of the choice. Each computes M
+ * again: one for the sum and mean of each softmax, one for ddict (by chunks of tokens), and one for ds. */
 #include "core/real_math.h"
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"
 #include "kernels/route/route.h"
 
-#define CHOOSE_TOKENS 8   /* of a thread */
-#define ROUTE_THREADS 128 /* of a block */
-#define ROUTE_SUMS    8   /* numbers of s for which a thread sums at a time */
-#define DICT_CHUNK    128 /* least tokens of a chunk */
-#define DICT_CHUNKS   16
+#define CHOOSE_TOKENS 8   /* tokens per thread */
+#define ROUTE_THREADS 128 /* threads per block */
+#define ROUTE_SUMS    8   /* values of k for which a thread sums at a time */
+#define DICT_CHUNK    128 /* fewest tokens of a chunk */
+#define DICT_CHUNKS   16  /* most chunks */
 
 namespace {
 
@@ -22,7 +22,7 @@ struct route {
     bool column;
     const real *d[2], *x[2], *dict, *s;
     real *h[2], *top;
-    int32_t *choice; /* NULL: each state its own */
+    int32_t *choice; /* NULL: each state chooses itself */
 };
 
 struct route route_of(const struct call *c) {
@@ -61,7 +61,7 @@ __device__ __forceinline__ struct complex number_at(const real *const planes[2],
     return {planes[0][e], planes[1][e]};
 }
 
-/* h of the token ahead. */
+/* Returns h[i] of the previous token. */
 __device__ __forceinline__ struct complex state_before(const struct route &r, int64_t token, int64_t i) {
     if (token % r.T == 0) return {(real)(i == 0 && !r.column), 0};
     return {r.h[0][(token - 1) * r.N + i], r.h[1][(token - 1) * r.N + i]};
@@ -73,11 +73,11 @@ __device__ __forceinline__ real score(const struct route &r, int64_t token, int6
     return M;
 }
 
-/* dP of a state that chooses is a v.re + b v.im, v of the one that it may choose, less that of the one that it did
- * choose (scan_route_cpu.c). */
+/* dP of a state and a candidate is a v.re + b v.im, where v belongs to the candidate. The code subtracts dP of the
+ * chosen candidate: this leaves dM unchanged and avoids cancellation if the choice is nearly certain. */
 struct soft {
-    real a, b, chosen[2];
-    const real *v[2]; /* NULL: the start, the first of form row */
+    real a, b, chosen[2]; /* chosen: v of the chosen candidate */
+    const real *v[2];     /* NULL: v is h_{-1} = (1, 0, ..., 0) of form row */
 };
 
 __device__ __forceinline__ struct complex soft_v(const struct soft &o, int64_t from) {
@@ -113,7 +113,7 @@ __device__ __forceinline__ real dP_of(const struct soft &o, int64_t from) {
     return real_fma(v.re - o.chosen[0], o.a, o.b * (v.im - o.chosen[1]));
 }
 
-/* Gradient of M of a state that chooses and one that it may choose. */
+/* Returns dM of state i and the candidate `from`. */
 __device__ __forceinline__ real dM_of(const struct route &r, const struct gradients &w, int64_t token, int64_t from,
                                       int64_t i) {
     int64_t e = token * r.N + i;
@@ -179,7 +179,7 @@ static __global__ void __launch_bounds__(ROUTE_THREADS) route_forward_kernel(str
 
 namespace {
 
-/* Arrays of the gradients of d and x; NULL: not wanted. */
+/* Gradients of h (input), d and x (outputs; NULL: not wanted). */
 struct route_grads {
     const real *dh[2];
     real *dd[2], *dx[2];
@@ -223,7 +223,7 @@ static __global__ void __launch_bounds__(ROUTE_THREADS)
 
 namespace {
 
-/* The softmax of state e % N of token e / N. */
+/* Computes `inverse` and `mean` of state e % N at token e / N. */
 struct route_soft {
     struct route r;
     struct gradients w;
@@ -241,7 +241,7 @@ struct route_soft {
     }
 };
 
-/* The gradient of the dictionary: the sum of its chunks. */
+/* Sums the dictionary's gradient over chunks. */
 struct route_dict_sum {
     const real *partial;
     real *to;
@@ -256,7 +256,8 @@ struct route_dict_sum {
 
 } // namespace
 
-/* partial (chunks, N, K, N); a block has one chunk, one state that may be chosen, and ROUTE_SUMS of K. */
+/* Sums ddict over a chunk of tokens: partial (chunks, N, K, N). A block has one chunk, one candidate and ROUTE_SUMS
+ * values of k; a thread has one state that chooses. */
 static __global__ void __launch_bounds__(ROUTE_THREADS)
     route_dict_kernel(struct route r, struct gradients w, int64_t chunks, int64_t tiles, real *partial) {
     await_previous();
@@ -277,7 +278,7 @@ static __global__ void __launch_bounds__(ROUTE_THREADS)
         if (k + n < r.K) partial[((from.whole * r.N + from.rest) * r.K + k + n) * r.N + i] = sum[n];
 }
 
-/* A block has one token and ROUTE_SUMS of K. */
+/* Computes ds. A block has one token and ROUTE_SUMS values of k. */
 static __global__ void __launch_bounds__(ROUTE_THREADS)
     route_s_kernel(struct route r, struct gradients w, real *ds, bool accumulate) {
     await_previous();
@@ -357,7 +358,7 @@ static void scan_route_cuda_backward(const struct call *c, const struct exec *x)
                call_accumulates(c, ROUTE_S));
 }
 
-/* Tolerance: as scan_route_cpu. */
+/* Tolerance: equals that of scan_route_cpu, because the same errors occur. */
 const struct kernel kernel_scan_route_cuda = {
     .name = "scan_route_cuda",
     .op = &op_scan_route,

@@ -1,13 +1,20 @@
-/* scan_slstm.c - the recurrence of sLSTM: the op and its reference. stable.h has the equations.
+/* scan_slstm.c - the recurrence of sLSTM: the op and its reference.
  *
- * At the first step F = 0 and I = 1, so earlier states are never read. At each step F or I is 1, so n_t >= 1.
- * Backward: h does not depend on m, so m counts as constant. dh_t comes from the output and from t + 1, dc_t and dn_t
- * come from t + 1:
- *   dc_t += dh_t o / n_t;   dn_t -= dh_t o c_t / n_t^2
- *   dp_i = I (dc_t z + dn_t);   dp_f = F (1 - sig(f)) (dc_t c_{t-1} + dn_t n_{t-1})
+ * The four gates g are input i, forget f, value z and output o. raw_g are their inputs, R_g the recurrent weights and
+ * b_g the biases. The state of a channel is h, c and its normaliser n; m keeps the exponentials in range:
+ *   p_g = raw_g[t] + R_g h_{t-1} + b_g;   m_t = max(p_i, logsig(p_f) + m_{t-1});   z = tanh(p_z);   o = sig(p_o)
+ *   I = exp(p_i - m_t);   F = exp(logsig(p_f) + m_{t-1} - m_t)
+ *   c_t = F c_{t-1} + I z;   n_t = F n_{t-1} + I;   h_t = o c_t / n_t
+ * m_{-1} = -infinity. So at the first step I = 1 and F = 0, and no earlier state is read. At each step I or F is 1, so
+ * n_t >= 1.
+ *
+ * Backward: c_t and n_t have the same factor exp(-m_t), which cancels in h_t, so m is treated as a constant. dh_t is
+ * the output's gradient plus the sum over gates of R_g^T dp_g of step t + 1. dc_t and dn_t start as F dc and F dn of
+ * step t + 1. Then:
+ *   dc_t += dh_t o / n_t;       dn_t -= dh_t o c_t / n_t^2
+ *   dp_i = I (dc_t z + dn_t);   dp_f = F (1 - sig(p_f)) (dc_t c_{t-1} + dn_t n_{t-1})
  *   dp_z = dc_t I (1 - z^2);    dp_o = dh_t (c_t / n_t) o (1 - o)
- *   dc_{t-1} = F dc_t;   dn_{t-1} = F dn_t;   dh_{t-1} = sum over gates of R_g^T dp_g
- *   draw_g = dp_g;   dR_g = sum dp_g h_{t-1}^T;   db_g = sum dp_g */
+ * The gradient of raw_g is dp_g. dR_g is the sum of dp_g h_{t-1}^T over tokens, and db_g is the sum of dp_g. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -34,7 +41,7 @@ static void scan_slstm_infer(struct graph *g, struct call *c) {
     } else if (D % dh != 0 || r->dims[0] != 4 * D) {
         graph_fail(g, ST_USAGE,
                    "scan_slstm: recurrent is %" PRId64 " x %" PRId64 ", expected 4D = %" PRId64
-                   " rows and a divisor of D = %" PRId64 " columns",
+                   " rows, and a number of columns that divides D = %" PRId64,
                    r->dims[0], dh, 4 * D, D);
     } else if (b->dims[0] != 4 * D) {
         graph_fail(g, ST_USAGE, "scan_slstm: bias has %" PRId64 " elements, expected 4D = %" PRId64, b->dims[0], 4 * D);
@@ -48,7 +55,7 @@ static void scan_slstm_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* The gates take about 60D FLOPs per token forward (an exponential counts 10), and 35D backward. */
+/* The gates of a token take about 60D FLOPs in forward and 35D in backward. An exponential counts as 10 FLOPs. */
 static struct cost scan_slstm_cost(const struct call *c, enum pass pass) {
     double D = (double)tensor_cols(c->in[0]), dh = (double)tensor_cols(c->in[SLSTM_RECURRENT]);
     double tokens = (double)tensor_rows(c->in[0]);
@@ -88,14 +95,14 @@ const struct op op_scan_slstm = {
     .build = scan_slstm_build,
 };
 
-/* --- reference: one head of a sequence after the other, states in double ------------------------------------------ */
+/* --- reference: one head of one sequence at a time, with states in double ----------------------------------------- */
 
 static double sigmoid(double x) {
     return 1 / (1 + exp(-x));
 }
 
-/* Scratch of one head: h, c, n, m of the previous step; backward the gradients of h, c, n and of the four
- * pre-activations, and for all heads the gradients of R and b. */
+/* Scratch arrays. In forward h, c, n, m are the values of one head at the previous step. In backward h, c, n are the
+ * gradients of these values, and dp is the gradient of the head's p. dR and db are the gradients of all heads. */
 struct work {
     double *h, *c, *n, *m, *dp, *dR, *db;
 };
@@ -119,7 +126,8 @@ static size_t scan_slstm_ref_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* Start of one head of one sequence in a tensor whose parts are D wide; at() gives the index of (t, part, j). */
+/* first: the first token of a sequence. at() returns the index of channel j in a part of token t, in a tensor that has
+ * `parts` parts of D numbers per token. */
 struct place_of {
     int64_t first, D;
 };
@@ -171,7 +179,8 @@ static void scan_slstm_ref_forward(const struct call *c, const struct exec *x) {
     }
 }
 
-/* One step back. w has the gradients of h, c and n that come from step t + 1; they become those for step t - 1. */
+/* Computes the gradients of step t. Before the call, h, c and n in w have the parts of dh_t, dc_t and dn_t that come
+ * from step t + 1. After it they have the parts that step t - 1 needs. */
 static void ref_backward_step(const struct call *c, struct work w, int64_t b, int64_t head, int64_t t) {
     int64_t T = c->in[0]->dims[1], D = tensor_cols(c->in[0]), dh = tensor_cols(c->in[SLSTM_RECURRENT]);
     const real *R = tensor_real(c->in[SLSTM_RECURRENT]) + head * 4 * dh * dh;

@@ -1,9 +1,10 @@
 /* scan_slstm_cpu.c - the recurrence of sLSTM on the CPU.
  *
- * The batch is cut into independent tiles. Each step of a tile is one product per head of the tile's h with R. The
- * state (h, c, n, m) and its gradients are packed in scratch: in the tensors the rows of sequences are T apart, which
- * is often a power of two, so they would share few sets of the cache. Backward keeps dp and the previous h of every
- * step, so that dR of a tile's head is one product over all its tokens. The equations are in scan_slstm.c. */
+ * The batch is cut into tiles of sequences, which are independent. At each step, a tile's h is multiplied with R: one
+ * matrix product per head. The state (h, c, n, m) and its gradients are packed in scratch memory. In the tensors, one
+ * step's rows of neighbouring sequences are T rows apart; T is often a power of two, so these rows would compete for a
+ * few sets of the cache. Backward stores dp and the previous h of every step, so that dR of a head is one product over
+ * all tokens of a tile. The equations are in scan_slstm.c. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -14,7 +15,7 @@
 #include "kernels/stable/stable.h"
 
 #define MAX_TILES  8
-#define BATCH_TILE 32 /* least sequences of a tile: the library packs R anew in each product */
+#define BATCH_TILE 32 /* fewest sequences of a tile: the GEMM library packs R again in each product */
 
 struct size {
     int64_t B, T, D, dh, heads, tiles;
@@ -28,7 +29,7 @@ static struct size size_of(const struct call *c) {
     return s;
 }
 
-/* The n sequences from sequence b on. */
+/* n sequences; the first is b. */
 struct tile {
     int64_t b, n;
 };
@@ -46,7 +47,7 @@ static int64_t rows_at_most(const struct size *s) {
 
 /* --- forward ------------------------------------------------------------------------------------------------------ */
 
-/* Scratch of a tile, head by head, a row per sequence: h, c, n, m, and R h. */
+/* Scratch arrays of a tile; `product` has R h. Each array has one row for each sequence of each head, head by head. */
 struct states {
     real *h, *c, *n, *m, *product;
 };
@@ -60,14 +61,14 @@ static struct states states_of(const struct size *s, struct scratch *scratch) {
     return w;
 }
 
-/* log sig(f) and 1 - sig(f). */
+/* Sets *log to log sig(f) and *rest to 1 - sig(f). */
 STEP void log_sigmoid(real f, real *log, real *rest) {
     real e = real_exp(-real_abs(f)), w = 1 + e;
     *rest = (f < 0 ? 1 : e) / w;
     *log = (f < 0 ? f : 0) - (real_log(w) + (e - (w - 1)) / w); /* the last term restores what 1 + e rounds away */
 }
 
-/* One head of a token, at row `row` of the tile's heads. */
+/* Computes one head of one token. `row` is its row in the arrays of `w`. */
 STEP void step_forward(bool first, const struct call *c, const struct size *s, const struct states *w, int64_t token,
                        int64_t head, int64_t row) {
     int64_t dh = s->dh, D = s->D, e = token * D + head * dh;
@@ -142,8 +143,8 @@ static void scan_slstm_cpu_forward(const struct call *c, const struct exec *x) {
 
 /* --- backward ----------------------------------------------------------------------------------------------------- */
 
-/* Scratch of a tile: dp and the previous h, ordered by head, step and sequence; dh, dc and dn, laid out like the states
- * of forward; the tile's part of dR and db, and one step's part of db. */
+/* Scratch arrays of a tile. dp and `before` (the previous h) are ordered by head, step and sequence. dh, dc and dn have
+ * one row for each sequence of each head. dR and db are sums over the tile, db_step is a sum over one step. */
 struct flow {
     real *dp, *before, *dh, *dc, *dn, *dR, *db, *db_step;
 };
@@ -164,8 +165,8 @@ static struct flow flow_of(const struct size *s, struct scratch *scratch) {
     return w;
 }
 
-/* One head of a token, at row `row` of the tile's heads: computes dp, and dc and dn for step t - 1. w->dh has the part
- * of dh that comes from step t + 1. */
+/* Computes dp of one head of one token, and dc and dn for step t - 1. `row` is the head's row in dh, dc and dn. w->dh
+ * has the part of dh that comes from step t + 1. */
 STEP void step_backward(bool first, const struct call *c, const struct size *s, const struct flow *w, int64_t token,
                         int64_t head, int64_t row, real *dp) {
     int64_t dh = s->dh, D = s->D;
@@ -212,7 +213,7 @@ STEP void backward_at(bool first, const struct call *c, const struct size *s, st
                 memcpy(w->before + kept_row * dh, tensor_real(c->out[SLSTM_H]) + e - s->D, (size_t)dh * sizeof(real));
         }
     }
-    for (int64_t k = 0; k < SLSTM_GATES * s->D; k++) w->db[k] += w->db_step[k]; /* T sums of n terms round less */
+    for (int64_t k = 0; k < SLSTM_GATES * s->D; k++) w->db[k] += w->db_step[k]; /* two-level sums round less */
 }
 
 static void backward_tile(const struct call *c, const struct size *s, struct tile tile, struct flow w) {
@@ -270,16 +271,16 @@ static size_t scan_slstm_cpu_workspace(const struct call *c, enum pass pass) {
     return scratch.used;
 }
 
-/* Tolerance: as scan_lstm_cpu, because an error of a pre-activation grows in the same way. In addition m is a sum of up
- * to T logarithms, and an absolute error of m is a relative error of the gates. */
+/* Tolerance: an error of a pre-activation grows from step to step through R. In addition m is a sum of up to T
+ * logarithms, and an absolute error of m is a relative error of the gates. */
 const struct kernel kernel_scan_slstm_cpu = {
     .name = "scan_slstm_cpu",
     .op = &op_scan_slstm,
     .device = DEVICE_CPU,
     .inexact = true,
     .tolerance = 1024,
-    .tiles = "each step is a product of the batch's rows with R, and the library takes other tiles for other numbers "
-             "of rows",
+    .tiles = "each step is a product of the batch's rows with R, and the tiles of the library depend on the number of "
+             "rows",
     .workspace = scan_slstm_cpu_workspace,
     .forward = scan_slstm_cpu_forward,
     .backward = scan_slstm_cpu_backward,

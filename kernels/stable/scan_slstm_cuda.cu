@@ -1,18 +1,19 @@
-/* scan_slstm_cuda.cu - the recurrence of sLSTM on CUDA: all time steps in one launch. Equations: scan_slstm.c.
+/* scan_slstm_cuda.cu - the recurrence of sLSTM on CUDA: one launch computes all time steps. scan_slstm.c has the
+ * equations.
  *
- * A block has one head of a tile of sequences from the first step to the last. At each step its threads first sum rows
- * of R h (backward: of R^T dp, gate by gate) for all sequences of the tile, so that a weight is loaded once for all of
- * them. Then each thread has channels of single sequences. R comes from the cache. Forward reads a transposed copy, so
- * that neighbouring threads read neighbouring weights. The gradient of R is one product of cuBLAS per head. */
+ * A block computes one head of a tile of sequences at all steps. At each step, a thread first computes a row of R h
+ * (backward: of R^T dp, for one gate) for all sequences of the tile, so that it loads each weight once. After that each
+ * thread computes channels of single sequences. R stays in the cache. Forward reads a transposed copy of R, so that
+ * neighbouring threads read neighbouring weights. dR is one cuBLAS product per head. */
 #include "core/real_math.h"
 #include "kernels/lib/cuda_gemm.cuh"
 #include "kernels/lib/scratch.h"
 #include "kernels/stable/stable.h"
 
-#define SLSTM_TILE     4 /* sequences of a block, if their states fit into its shared memory; else 1 */
+#define SLSTM_TILE     4 /* sequences per block if their states fit into shared memory, else 1 */
 #define SLSTM_THREADS  (REAL_IS_DOUBLE ? 256 : 512) /* most threads of a block */
-#define SLSTM_FORWARD  8  /* numbers per channel in shared memory: h, c, n, m, and four of R h */
-#define SLSTM_BACKWARD 10 /* dc, dn, four of dp, and four of R^T dp */
+#define SLSTM_FORWARD  8  /* numbers per channel in shared memory: h, c, n, m, and R h of four gates */
+#define SLSTM_BACKWARD 10 /* likewise: dc, dn, and both dp and R^T dp of four gates */
 
 namespace {
 
@@ -31,7 +32,7 @@ size_t slstm_bytes(const struct slstm_shape &k, int numbers, int tile) {
     return (size_t)tile * numbers * k.dh * sizeof(real);
 }
 
-/* The number of sequences of a block, equal in both passes. */
+/* Returns the number of sequences per block, which is equal in both passes. */
 int slstm_tile(const struct slstm_shape &k) {
     return slstm_bytes(k, SLSTM_BACKWARD, SLSTM_TILE) <= CUDA_SHARED_UNASKED ? SLSTM_TILE : 1;
 }
@@ -41,7 +42,7 @@ struct slstm_tensors {
     real *h, *kept, *cells;
 };
 
-/* One channel of a token; at the first step the previous c, n and m are not read. */
+/* Computes one channel of a token. At the first step it does not read the previous c, n and m. */
 __device__ __forceinline__ void slstm_step(const real p[SLSTM_GATES], bool first, real *c, real *n, real *m, real *h,
                                            real kept[SLSTM_KEPT_PARTS]) {
     real i = p[SLSTM_I], f = p[SLSTM_F], small = real_exp(-real_abs(f)), all = 1 + small;
@@ -66,7 +67,7 @@ __device__ __forceinline__ void slstm_step(const real p[SLSTM_GATES], bool first
     kept[SLSTM_REST] = (f < 0 ? 1 : small) / all;
 }
 
-/* to (H, dh, 4dh) = R (H, 4dh, dh), each head transposed. */
+/* Transposes each head of R (H, 4dh, dh) into `to` (H, dh, 4dh). */
 struct slstm_transpose {
     const real *R;
     real *to;
@@ -77,7 +78,7 @@ struct slstm_transpose {
     }
 };
 
-/* h of the previous step, zeros at the first; (B,T,D). */
+/* Copies h of the previous step, or 0 at the first step, into `to` (B,T,D). */
 struct slstm_before {
     const real *h;
     real *to;
@@ -114,7 +115,7 @@ static __global__ void __launch_bounds__(SLSTM_THREADS)
             int64_t token = (first + s) * k.T + t, column = head * dh + j;
             real pre[SLSTM_GATES], kept[SLSTM_KEPT_PARTS];
             if (first + s >= k.B) {
-                h[e] = 0; /* the sums of other threads read it */
+                h[e] = 0; /* other threads read this value in their sums */
                 continue;
             }
             for (int g = 0; g < SLSTM_GATES; g++)
@@ -129,7 +130,7 @@ static __global__ void __launch_bounds__(SLSTM_THREADS)
     }
 }
 
-/* dp (B,T,H,4,dh), gates of a head side by side. */
+/* Computes dp (B,T,H,4,dh). */
 template <int TILE>
 static __global__ void __launch_bounds__(SLSTM_THREADS)
     slstm_backward_kernel(struct slstm_shape k, struct slstm_tensors x, const real *dout, real *dp) {
@@ -180,7 +181,7 @@ static __global__ void __launch_bounds__(SLSTM_THREADS)
 
 namespace {
 
-/* Gradient of a raw gate (+)= its part of dp. */
+/* Writes, or adds, the gradient of a raw gate, which is this gate's part of dp. */
 struct slstm_raw_gradient {
     const real *dp;
     real *to;
@@ -193,7 +194,7 @@ struct slstm_raw_gradient {
     }
 };
 
-/* Forward: R transposed. Backward: dp, the previous h, and sums of columns. */
+/* Forward: `turned` is R transposed. Backward: dp, the previous h (`before`), and scratch memory of column sums. */
 struct slstm_scratch {
     real *turned, *dp, *before, *sums;
 };
@@ -274,21 +275,21 @@ static void scan_slstm_cuda_backward(const struct call *c, const struct exec *x)
                          r.sums);
 }
 
-/* cuBLAS counts in int. */
+/* The number of rows is limited because cuBLAS takes an int. */
 static bool scan_slstm_cuda_applicable(const struct call *c, const char **why) {
     bool small = slstm_bytes(slstm_shape_of(c), SLSTM_BACKWARD, 1) <= CUDA_SHARED_UNASKED;
     *why = small ? "sequences of a batch have up to 2147483647 tokens together" : "a head has up to 48 KB of states";
     return small && tensor_rows(c->in[0]) <= INT32_MAX;
 }
 
-/* Tolerance: as scan_slstm_cpu. */
+/* Tolerance: errors grow as in scan_slstm_cpu: through R from step to step, and through the sums in m. */
 const struct kernel kernel_scan_slstm_cuda = {
     .name = "scan_slstm_cuda",
     .op = &op_scan_slstm,
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 1024,
-    .tiles = "cuBLAS takes other tiles for other numbers of rows",
+    .tiles = "the tiles of cuBLAS depend on the number of rows",
     .applicable = scan_slstm_cuda_applicable,
     .workspace = scan_slstm_cuda_workspace,
     .forward = scan_slstm_cuda_forward,

@@ -1,14 +1,16 @@
-/* stable_cuda.cu - stable_gates and stable_readout on CUDA. Logarithms and exponentials of the gates have one value per
- * thread. Between them is a walk along time (scan.cuh), a thread per head of a sequence. The walk only adds and
- * compares, because there are few such threads, and a logarithm or exponential would take hundreds of cycles per time
- * step. stable_readout has a thread per head of a token. Equations: stable_gates.c, stable_readout.c. */
+/* stable_cuda.cu - stable_gates and stable_readout on CUDA; stable_gates.c and stable_readout.c have the equations.
+ *
+ * stable_gates takes three launches: logarithms with one value per thread, a walk along time (scan.cuh) with one thread
+ * per head of a sequence, and exponentials with one value per thread. The walk has few threads and is sequential, so it
+ * only adds and compares: a logarithm or exponential would take hundreds of cycles per time step. stable_readout has
+ * one thread per head of a token. */
 #include "kernels/lib/scan.cuh"
 #include "kernels/lib/scratch.h"
 #include "kernels/stable/stable.h"
 
 namespace {
 
-/* --- stable_gates forward; (B,T,H) each --------------------------------------------------------------------------- */
+/* --- stable_gates forward; all arrays are (B,T,H) ----------------------------------------------------------------- */
 
 struct log_sigmoid {
     const real *f;
@@ -19,7 +21,8 @@ struct log_sigmoid {
     }
 };
 
-/* Computes the maxima. It reads doubles of scratch directly, not by `read`, so scan_launch_long cannot run it. */
+/* Computes the maxima m. The walk reads doubles from scratch memory directly, without `read`, so scan_launch_long
+ * cannot run it. */
 struct maximum_walk {
     static constexpr int ROWS = 1, LANES = WARP, VALUES = 3, STEPS = scan_steps(VALUES, 48);
     static constexpr bool REVERSE = false;
@@ -69,18 +72,18 @@ struct gates_from_maxima {
 
 /* --- stable_gates backward ---------------------------------------------------------------------------------------- */
 
-/* The gradients of a gate that come from each output. */
+/* The parts of a gradient that come from each output. */
 struct arrival {
     double by_decay, by_source, by_m;
-    bool is_input; /* the maximum was the input */
+    bool is_input; /* the maximum m was the raw input gate i */
 
-    /* The whole gradient of m; `later` is the part from the next time step. */
+    /* Returns the whole gradient of m; `later` is the part from the next time step. */
     __device__ __forceinline__ double at_maximum(double later) const {
         return by_m + later - by_decay - by_source;
     }
 };
 
-/* ddecay, dsource, dm NULL: a gradient of 0. */
+/* If ddecay, dsource or dm is NULL, this gradient is 0. */
 struct gate_flow {
     const real *i, *decay, *source, *m, *ddecay, *dsource, *dm;
     struct values {
@@ -95,7 +98,8 @@ struct gate_flow {
     }
 };
 
-/* Computes the gradient of a at each time step, part of which goes to the previous time step. */
+/* Computes da_t, the gradient of a_t (stable_gates.c), from the last step to the first. da_t is also a part of the
+ * gradient of m_{t-1}. */
 struct arrival_walk {
     static constexpr int ROWS = 1, LANES = WARP, VALUES = 7, STEPS = scan_steps(VALUES, 56);
     static constexpr bool REVERSE = true;
@@ -128,7 +132,7 @@ struct arrival_walk {
     __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
 };
 
-/* di, df NULL: not wanted. */
+/* Computes di and df. A gradient that is NULL is not wanted. */
 struct gate_gradients {
     gate_flow flow;
     const real *f;
@@ -145,7 +149,7 @@ struct gate_gradients {
     }
 };
 
-/* Scratch: forward the logarithms and the maxima; backward the gradient of each a. */
+/* Scratch arrays. Forward: `forget` has log sig(f), and m the maxima. Backward: da. */
 struct gate_room {
     double *forget, *m, *da;
 };
@@ -164,7 +168,7 @@ struct gate_room room_of(const struct call *c, enum pass pass, struct scratch *s
 
 /* --- stable_readout ----------------------------------------------------------------------------------------------- */
 
-/* max(|den|, exp(-m)); NaN comes through, while fmax would drop it. */
+/* Returns max(|den|, least). A NaN in den stays NaN, while fmax would drop it. */
 __device__ double readout_size(double den, double least) {
     double size = fabs(den);
     return size >= least || size != size ? size : least;
@@ -183,7 +187,7 @@ struct readout {
     }
 };
 
-/* One row per thread, because dv is small. */
+/* Computes the gradients of one row per thread, because dv is small. */
 struct readout_gradient {
     const real *o, *m, *dh;
     real *d_o, *dm;
@@ -254,8 +258,8 @@ static void stable_readout_cuda_backward(const struct call *c, const struct exec
                                 call_accumulates(c, 1)});
 }
 
-/* Tolerance: sums are in double like in the references; exponentials of the device's library differ in their last
- * digits. */
+/* Tolerance: sums are in double, as in the references. Exponentials of the device's library differ in the last digits.
+ */
 const struct kernel kernel_stable_gates_cuda = {
     .name = "stable_gates_cuda",
     .op = &op_stable_gates,

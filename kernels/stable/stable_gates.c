@@ -1,8 +1,11 @@
 /* stable_gates.c - exponential input gates and logistic forget gates, kept in range: the op and its reference.
  *
+ * i_t and f_t are the raw input and forget gate of a head. The outputs are F_t (decay), I_t (source) and m_t:
  *   a_t = logsig(f_t) + m_{t-1};   m_t = max(a_t, i_t), m_{-1} = start;   F_t = exp(a_t - m_t);   I_t = exp(i_t - m_t)
- * m is a max-plus recurrence; the gates are those of C_t = sig(f_t) C_{t-1} + exp(i_t) U_t in units of exp(m_t).
- * Adjoint, t descending, G_t the whole gradient of m_t:
+ * If C_t = sig(f_t) C_{t-1} + exp(i_t) U_t, then C_t exp(-m_t) is a state with decay F_t and source I_t.
+ *
+ * Backward, from the last token to the first. dF, dI and dm are the gradients of the outputs, G_t is the whole gradient
+ * of m_t:
  *   G_t = dm_t + da_{t+1} - F_t dF_t - I_t dI_t
  *   da_t = F_t dF_t + (m_t = i_t ? 0 : G_t);   di_t = I_t dI_t + (m_t = i_t ? G_t : 0);   df_t = da_t (1 - sig(f_t)) */
 #include <inttypes.h>
@@ -30,14 +33,14 @@ static void stable_gates_infer(struct graph *g, struct call *c) {
         for (int out = 0; out < STABLE_OUTPUTS; out++) graph_output(g, c, DT_REAL, 3, i->dims);
 }
 
-/* An exponential counts 10, a logarithm as well. */
+/* An exponential or a logarithm counts as 10 FLOPs. */
 static struct cost stable_gates_cost(const struct call *c, enum pass pass) {
     double n = (double)tensor_count(c->in[0]);
     if (pass == PASS_FORWARD) return (struct cost){46 * n, 5 * n * sizeof(real)};
     return (struct cost){22 * n, 10 * n * sizeof(real)};
 }
 
-/* Variants: the maximum's start. */
+/* The variant chooses the start of m. */
 static bool stable_gates_build(struct graph *g, const struct op_sizes *s) {
     static const double starts[] = {0, 0.3, -0.7};
     if (s->variant >= (int64_t)(sizeof starts / sizeof starts[0])) return false;
@@ -63,7 +66,7 @@ const struct op op_stable_gates = {
     .build = stable_gates_build,
 };
 
-/* --- reference: one head after the other, m in double ------------------------------------------------------------- */
+/* --- reference: one head at a time, with m in double -------------------------------------------------------------- */
 
 static void stable_gates_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;

@@ -1,14 +1,14 @@
-/* stable_gates_cpu.c - exponential gates kept in range, with sequences on threads. Logarithms and exponentials are
- * computed in vectors over a whole sequence. Only the recurrence of m, one addition and one maximum per step, is
- * sequential. The equations are in stable_gates.c. */
+/* stable_gates_cpu.c - stable_gates on the CPU, with one sequence per thread. SIMD vectors compute the logarithms and
+ * exponentials of a whole sequence. Only the recurrence of m is sequential: it takes one addition and one maximum per
+ * step. The equations are in stable_gates.c. */
 #include "core/real_math.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/stable/stable.h"
 
-/* m[t] = max(m[t] + m[t-1], i[t]), where m contains logsig(f) before. decay and source get the logarithms of the
- * gates. */
+/* Computes m. Before the call m has logsig(f), after it the running maximum. decay and source receive the logarithms of
+ * the gates. */
 static void running_maximum(int64_t T, int64_t H, real start, const real *i, real *m, real *decay, real *source) {
     for (int64_t e = 0; e < T * H; e++) {
         real a = m[e] + (e < H ? start : m[e - H]);
@@ -45,7 +45,7 @@ static size_t stable_gates_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* One sequence: raw input gates, outputs, and the gradients of these (NULL: none). */
+/* Arrays of one sequence: raw input gates, outputs, and the gradients of the outputs (NULL: no gradient). */
 struct sequence {
     const real *i, *decay, *source, *m, *d_decay, *d_source, *d_m;
 };
@@ -64,7 +64,7 @@ static struct sequence sequence_at(const struct call *c, int64_t first) {
                              .d_m = gradient_from(c, STABLE_M, first)};
 }
 
-/* Computes da and di of one sequence, e descending; da of the next token is at e + H. */
+/* Computes da and di of one sequence, from the last token to the first. da of the next token is at e + H. */
 static void backward_maximum(int64_t T, int64_t H, const struct sequence *s, real *da, real *di) {
     for (int64_t e = T * H - 1; e >= 0; e--) {
         real decay = s->d_decay ? s->d_decay[e] * s->decay[e] : 0,
@@ -103,7 +103,7 @@ static void stable_gates_cpu_backward(const struct call *c, const struct exec *e
 }
 
 /* Tolerance: m is a sum of up to T logarithms in working precision, and an absolute error of m is a relative error of
- * the gates; gradients sum over T tokens. */
+ * the gates. Gradients are sums over T tokens. */
 const struct kernel kernel_stable_gates_cpu = {
     .name = "stable_gates_cpu",
     .op = &op_stable_gates,

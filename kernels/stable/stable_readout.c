@@ -1,7 +1,11 @@
 /* stable_readout.c - the read-out of a state with stable_gates, divided by its normaliser: the op and its reference.
  *
- *   E = exp(-m);   D = max(|den|, E) + eps;   h = num / D        (E: 1 in units of the state)
- *   dnum = dh / D;   dD = -(dh . h) / D;   |den| >= E: dden = sign(den) dD;   else dm = -E dD = (1 - eps / D) (dh . h)
+ * A head's read-out is a denominator den and values num; m is the running maximum of its gates. The state is stored in
+ * units of exp(m), so E is the number 1 in these units:
+ *   E = exp(-m);   D = max(|den|, E) + eps;   h = num / D
+ * Backward:
+ *   dnum = dh / D;   dD = -(dh . h) / D
+ *   dden = sign(den) dD if |den| >= E;   else dm = -E dD = (1 - eps / D) (dh . h)
  * If E overflows, h is 0, and so is its gradient. */
 #include <inttypes.h>
 #include <math.h>
@@ -25,8 +29,8 @@ static void stable_readout_infer(struct graph *g, struct call *c) {
                    o->rank, m->rank);
     else if (token_width(o) % m->dims[2] != 0 || token_width(o) < 2 * m->dims[2])
         graph_fail(g, ST_USAGE,
-                   "stable_readout: o is %" PRId64 " wide, which is not a denominator and values for each of %" PRId64
-                   " heads",
+                   "stable_readout: o is %" PRId64 " wide, expected a denominator and equally many values for each of "
+                   "%" PRId64 " heads",
                    token_width(o), m->dims[2]);
     else if (!(eps >= 0))
         graph_fail(g, ST_USAGE, "stable_readout: eps is %g, expected a number that is not negative", eps);
@@ -34,14 +38,14 @@ static void stable_readout_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, (int64_t[]){m->dims[0], m->dims[1], token_width(o) - m->dims[2]});
 }
 
-/* An exponential counts 10. */
+/* An exponential counts as 10 FLOPs. */
 static struct cost stable_readout_cost(const struct call *c, enum pass pass) {
     double o = (double)tensor_count(c->in[0]), m = (double)tensor_count(c->in[1]), h = o - m;
     if (pass == PASS_FORWARD) return (struct cost){h + 14 * m, (o + m + h) * sizeof(real)};
     return (struct cost){4 * h + 20 * m, (2 * o + 2 * m + h) * sizeof(real)};
 }
 
-/* Variants: eps. */
+/* The variant chooses eps. */
 static bool stable_readout_build(struct graph *g, const struct op_sizes *s) {
     static const double eps[] = {1e-6, 0.3, 0};
     if (s->variant >= (int64_t)(sizeof eps / sizeof eps[0])) return false;
@@ -67,7 +71,7 @@ const struct op op_stable_readout = {
     .build = stable_readout_build,
 };
 
-/* The divisor D. NaN comes through, while fmax would drop it. */
+/* Returns the divisor D. A NaN in den stays NaN, while fmax would drop it. */
 static double ref_divisor(const struct call *c, double den, double m) {
     double size = fabs(den), least = exp(-m);
     return (size >= least || isnan(size) ? size : least) + stable_readout_attr(c)->eps;

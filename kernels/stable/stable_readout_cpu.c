@@ -1,11 +1,11 @@
-/* stable_readout_cpu.c - the normalised read-out, with chunks of tokens' heads on threads and the values of a head in
- * vectors. The equations are in stable_readout.c. */
+/* stable_readout_cpu.c - stable_readout on the CPU. A row is one head of one token. Each thread computes a chunk of
+ * rows; SIMD vectors run along the values of a row. The equations are in stable_readout.c. */
 #include "core/real_math.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/stable/stable.h"
 
-/* Heads of all tokens, and values of each. */
+/* The number of rows, of values per row, and of chunks. */
 struct readout_shape {
     int64_t rows, dv, chunks;
 };
@@ -15,7 +15,7 @@ static struct readout_shape shape_of(const struct call *c) {
     return (struct readout_shape){rows, tensor_count(c->out[0]) / rows, row_chunks(rows)};
 }
 
-/* Returns 1 / D; *floor tells whether exp(-m) is larger than |den|. NaN comes through. */
+/* Returns 1 / D; *floor tells whether exp(-m) is larger than |den|. A NaN in den stays NaN. */
 static real inverse_divisor(real den, real m, real eps, bool *floor) {
     real size = real_abs(den), least = real_exp(-m);
     *floor = !(size >= least) && size == size;
@@ -65,7 +65,7 @@ static void stable_readout_cpu_backward(const struct call *c, const struct exec 
     }
 }
 
-/* Tolerance: an exponential and a sum of dv products in working precision. */
+/* Tolerance: the results contain an exponential and a sum of dv products in working precision. */
 const struct kernel kernel_stable_readout_cpu = {
     .name = "stable_readout_cpu",
     .op = &op_stable_readout,

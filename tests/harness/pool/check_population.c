@@ -120,7 +120,7 @@ START_TEST(runs_of_a_process_that_died_are_done_again_alone) {
     pid_t pid = start_bench();
     kill(worker_of(pid), SIGKILL);
     ck_assert_int_eq(wait_for(pid), 0);
-    expect_log("a process of several runs ended by signal 9");
+    expect_log("a process that trained several runs ended with signal 9");
     expect_log("done again, each alone");
     ck_assert_int_eq(good_records(), RUNS);
 }

@@ -370,7 +370,7 @@ START_TEST(fresh_seeds_confirm_what_others_chose) {
     for (int i = 0; i < 5; i++) fixture_records[i].run.val_metric = 0.1; /* now 0.003, which has seed 4 and not 5 */
     all.confirm = 1;
     ck_assert_int_eq(report_tables_make(&tables, &fixture_set, &all, fixture_folder, &fixture_problem), ST_DATA);
-    ck_holds(fixture_problem.text, "the other seeds choose rate 0.003, but no seed that confirms it");
+    ck_holds(fixture_problem.text, "has its best rate at 0.003, but the seeds to report have no run at this rate");
     for (all.confirm = 1; all.confirm <= 5; all.confirm += 4) {
         all.confirm_if_enough = true; /* all rows together need not have as many */
         ck_ok(report_tables_make(&tables, &fixture_set, &all, fixture_folder, &fixture_problem));
