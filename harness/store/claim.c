@@ -17,8 +17,8 @@
 
 #define MOST_BYTES 4096
 #define MOST_TRIES 100
-#define MOST_TOLD  65536   /* bytes of a text for those who watch */
-#define LIVE       ".live" /* its ending, where a claim has a number; a hidden name, of what need not last */
+#define MOST_TOLD  65536   /* most bytes of a live text, which `lrnn top` reads */
+#define LIVE       ".live" /* ending of a live text's name, in place of a claim's number */
 
 /* --- this process ------------------------------------------------------------------------------------------------- */
 

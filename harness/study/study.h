@@ -1,6 +1,6 @@
 /* study.h - decides which value of a flag or an option is used if several places set it.
  *
- * A study is an ordered list of assignments "key = value". The origin of an assignment is the place that sets the value:
+ * A study is an ordered list of assignments "key = value". Each assignment has an origin, the place that sets a value:
  * command line, config file, plan or profile. Keys are flags of a run, task.OPTION, model.OPTION, models, seeds and
  * variants. The strongest origin that sets a key decides its value. A list of values means one run for each value; this
  * is true for every key, also for rates and seeds.
@@ -65,7 +65,7 @@ enum status study_file(const char *config_file, struct label *task, struct label
 enum status study_words(const char *config_file, char task[LABEL_TEXT], char model[LABEL_TEXT], struct error *e);
 
 /* Reads a config file, or the configuration in a run's record (*.json). Both have lines key=value; comments begin with
- * '#' and may follow a value. Keys are task, model, task.KEY, model.KEY and flags. `task` and `model` receive texts like
+ * '#' and may follow a value. Keys are task, model, task.KEY, model.KEY and flags. `task` and `model` become texts like
  * "s5:length=8". *c receives the values of flags, and *flags has the flags that were set. Errors: ST_DATA: the file
  * cannot be read. ST_USAGE: a line is wrong; the message names file and line. */
 enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],

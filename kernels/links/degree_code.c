@@ -1,7 +1,8 @@
-/* degree_code.c - the code of a node's number of neighbours, added to it: the op, its reference and CPU kernel.
+/* degree_code.c - adds to each node a code of its number of neighbours: the op, its reference and its CPU kernel.
  *
+ * Node n has the row x_n of D numbers and d_n neighbours:
  *   y_n = x_n + code(d_n), code(d)[2i] = sin(d w_i), code(d)[2i+1] = cos(d w_i), w_i = 10000^(-2i/D);  dx = dy
- * pLSTM on graphs, ml-jku/plstm_experiments, plstm_graph/. */
+ * pLSTM uses this on graphs (ml-jku/plstm_experiments, plstm_graph/). */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -96,7 +97,7 @@ const struct kernel kernel_degree_code_ref = {
     .backward = degree_code_backward,
 };
 
-/* --- CPU: the code of each number that occurs is made once -------------------------------------------------------- */
+/* --- CPU: the code of each number that occurs is computed once ---------------------------------------------------- */
 
 /* Each number of neighbours up to `most` has a row of codes; a node with more neighbours computes its own code. */
 struct codes {

@@ -1,9 +1,11 @@
 /* edge_attention.c - attention of a node over its neighbours and itself: the op and its reference.
  *
+ * Node n has the scores s_n and r_n and the values v_n for each head; heads are independent. u runs over n and its
+ * neighbours (Velickovic et al. 2018, Eq. 3 and 4):
  *   z_nu = s_n + r_u   e_nu = z_nu if z_nu > 0, else 0.2 z_nu   p_n = softmax over u of e_nu   y_n = sum_u p_nu v_u
- *   dp_nu = dy_n . v_u   de_nu = p_nu (dp_nu - sum_w p_nw dp_nw)   dz_nu = de_nu or 0.2 de_nu
- *   ds_n = sum_u dz_nu   dr_u = sum_n dz_nu   dv_u = sum_n p_nu dy_n
- * The H heads are independent. Velickovic et al. 2018, Eq. 3 and 4. */
+ * Gradients:
+ *   dp_nu = dy_n . v_u   de_nu = p_nu (dp_nu - sum_w p_nw dp_nw)   dz_nu = de_nu if z_nu > 0, else 0.2 de_nu
+ *   ds_n = sum_u dz_nu   dr_u = sum_n dz_nu   dv_u = sum_n p_nu dy_n */
 #include "kernels/links/edge_attention.h"
 
 #include <inttypes.h>
@@ -67,12 +69,12 @@ const struct op op_edge_attention = {
     .build = edge_attention_build,
 };
 
-/* --- reference: one head of one node after the other -------------------------------------------------------------- */
+/* --- reference: one head of one node at a time -------------------------------------------------------------------- */
 
 struct ref {
     struct neighbourhoods near;
-    double *p, *dp;       /* [T + 2 edges]: of the current node */
-    double *dv, *ds, *dr; /* [T][dv], [T], [T]: of the current head */
+    double *p, *dp;       /* [T + 2 edges], for the current node */
+    double *dv, *ds, *dr; /* [T][dv], [T], [T], for the current head */
 };
 
 static struct ref ref_of(const struct call *c, enum pass pass, struct scratch *s) {
@@ -99,7 +101,7 @@ static double score_of(const struct call *c, int64_t b, int64_t h, int64_t n, in
     return s + r;
 }
 
-/* Computes the weights of the neighbourhood of n, in its order. */
+/* Computes the weights p of n and its neighbours, in the order of the list. */
 static void ref_weights(const struct call *c, int64_t b, int64_t h, int64_t n, struct ref r) {
     double most = -INFINITY, sum = 0;
     int32_t begin = r.near.start[n], end = r.near.start[n + 1];
@@ -112,7 +114,8 @@ static void ref_weights(const struct call *c, int64_t b, int64_t h, int64_t n, s
     for (int32_t i = begin; i < end; i++) r.p[i] /= sum;
 }
 
-/* Terms of the gradients of the scores, p (dp - mean): if one weight is nearly 1, dp and mean cancel. */
+/* Gives the size of the terms in the gradients of the scores, p (dp - mean). If one weight is nearly 1, dp and mean
+ * cancel. */
 static double edge_attention_terms(const struct call *c, enum pass pass, int j) {
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2], H = c->in[2]->dims[2], dv = D / H;
     if (pass == PASS_FORWARD || j < 2) return 0;
@@ -158,7 +161,7 @@ static void edge_attention_ref_forward(const struct call *c, const struct exec *
     }
 }
 
-/* Gradients of node n and its neighbours from dy_n, added to the sums of the head. */
+/* Adds the gradients that come from dy_n, for n and its neighbours, to the sums of the head. */
 static void ref_node_backward(const struct call *c, int64_t b, int64_t h, int64_t n, struct ref r) {
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2], dv = D / c->in[2]->dims[2];
     const real *dy = call_dout(c, 0) + (b * T + n) * D + h * dv;

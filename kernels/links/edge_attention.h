@@ -1,4 +1,4 @@
-/* edge_attention.h - the scores of a node's neighbourhood, shared by the twins of edge_attention. */
+/* edge_attention.h - lists of neighbours and scores, for the kernels of edge_attention. */
 #ifndef LRNN_KERNELS_LINKS_EDGE_ATTENTION_H
 #define LRNN_KERNELS_LINKS_EDGE_ATTENTION_H
 
@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-#define EDGE_ATTENTION_SLOPE 0.2 /* of leaky_relu below 0, as in the paper */
+#define EDGE_ATTENTION_SLOPE 0.2 /* slope of leaky_relu below 0, as in the paper */
 
-/* The neighbours of each node, the node itself first: node n has [start[n], start[n + 1]) of `node`. */
+/* Lists each node and its neighbours: node[start[n]] is n, and its neighbours follow up to node[start[n + 1] - 1]. */
 struct neighbourhoods {
     int32_t *start, *node; /* [T + 1], [T + 2 edges] */
 };

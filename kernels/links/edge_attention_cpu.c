@@ -1,5 +1,5 @@
-/* edge_attention_cpu.c - attention over neighbours, with one part per sequence, whose heads share the lists of
- * neighbours. All weights of a head are computed first, then rows are added in vectors. */
+/* edge_attention_cpu.c - attention over neighbours on the CPU. A thread computes one sequence at a time, whose heads
+ * share the lists of neighbours. For each head it first computes all weights, then adds rows with SIMD vectors. */
 #include <math.h>
 #include <string.h>
 
@@ -59,7 +59,7 @@ static real dot(int64_t n, const real *a, const real *b) {
     return sum;
 }
 
-/* Address of the row of node n of the head in an array of rows of D. */
+/* Returns the address of the head's values at node n, in an array with D values per node. */
 static int64_t row_at(const struct head *g, int64_t n) {
     return (g->row + n) * g->D + g->h * g->dv;
 }
@@ -77,7 +77,7 @@ static void add_to(const struct call *c, int input, int64_t at, real value) {
     if (c->din[input]) c->din[input][at] += value;
 }
 
-/* Adds to gradients that were cleared before, or that keep earlier sums. */
+/* Adds the gradients of one head. The arrays start with zeros, or with the gradients of another call. */
 static void backward_head(const struct call *c, const struct head *g) {
     for (int64_t n = 0; n < g->T; n++) {
         const real *dy = call_dout(c, 0) + row_at(g, n);
@@ -96,7 +96,7 @@ static void backward_head(const struct call *c, const struct head *g) {
     }
 }
 
-/* Sets the sequence's rows of a gradient, `width` wide, to 0 unless they have to be added to. */
+/* Sets the sequence's rows of a gradient, `width` wide, to 0, unless they have the gradient of another call. */
 static void clear(const struct call *c, int input, const struct head *g, int64_t width) {
     if (c->din[input] && !call_accumulates(c, input))
         memset(c->din[input] + g->row * width, 0, (size_t)(g->T * width) * sizeof(real));

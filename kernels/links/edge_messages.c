@@ -1,8 +1,9 @@
 /* edge_messages.c - messages of a node's neighbours, summed: the op and its reference.
  *
+ * a and c are rows of the nodes, N(n) are the neighbours of n, and [...] is 1 if the condition holds, else 0:
  *   y_n = sum over u in N(n) of relu(a_n + c_u)
  *   da_n = sum over u of dy_n [a_n + c_u > 0]     dc_u = sum over n of dy_n [a_n + c_u > 0]
- * With a = W x and c = W' x this is the message of a layer on (x_n, x_u); Gilmer et al. 2017, section 2. */
+ * If a = W x and c = W' x, the message is a layer that reads x_n and x_u (Gilmer et al. 2017, section 2). */
 #include <math.h>
 
 #include "kernels/lib/scratch.h"
@@ -49,7 +50,7 @@ const struct op op_edge_messages = {
     .build = edge_messages_build,
 };
 
-/* --- reference: one column of one sequence after the other, sums in double ---------------------------------------- */
+/* --- reference: one column of one sequence at a time, with sums in double ----------------------------------------- */
 
 static size_t edge_messages_ref_workspace(const struct call *c, enum pass pass) {
     struct scratch s = scratch_measure(c);
@@ -58,10 +59,10 @@ static size_t edge_messages_ref_workspace(const struct call *c, enum pass pass) 
     return s.used;
 }
 
-/* Message of node u to node n. */
+/* Returns the message of node u to node n. */
 static double message(const real *a, const real *c, int64_t n, int64_t u, int64_t D) {
     double sum = (double)a[n * D] + c[u * D];
-    return sum <= 0 ? 0 : sum; /* NaN comes through */
+    return sum <= 0 ? 0 : sum; /* NaN stays NaN */
 }
 
 static void edge_messages_ref_forward(const struct call *c, const struct exec *x) {
@@ -96,11 +97,11 @@ static void edge_messages_ref_backward(const struct call *c, const struct exec *
         for (int64_t n = 0; n < T; n++) da[n] = dc[n] = 0;
         for (int64_t e = 0; e < l.size.edges; e++) {
             if (!links_edge(&l, e, &p, &q)) continue;
-            if (!(message(a, other, p, q, D) <= 0)) { /* q tells p; NaN comes through */
+            if (!(message(a, other, p, q, D) <= 0)) { /* q sends to p; NaN counts as positive */
                 da[p] += dy[p * D];
                 dc[q] += dy[p * D];
             }
-            if (!(message(a, other, q, p, D) <= 0)) { /* p tells q */
+            if (!(message(a, other, q, p, D) <= 0)) { /* p sends to q */
                 da[q] += dy[q * D];
                 dc[p] += dy[q * D];
             }

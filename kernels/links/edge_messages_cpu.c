@@ -1,4 +1,5 @@
-/* edge_messages_cpu.c - messages of neighbours, with one part per sequence. Each edge sends a row to both its ends. */
+/* edge_messages_cpu.c - messages of neighbours on the CPU. A thread computes one sequence at a time. Each edge sends a
+ * row to both its ends. */
 #include <string.h>
 
 #include "kernels/lib/parallel.h"
@@ -8,7 +9,7 @@ static void tell(int64_t D, const real *a, const real *c, real *y) {
 #pragma omp simd
     for (int64_t d = 0; d < D; d++) {
         real sum = a[d] + c[d];
-        y[d] += sum <= 0 ? 0 : sum; /* NaN comes through */
+        y[d] += sum <= 0 ? 0 : sum; /* NaN stays NaN */
     }
 }
 
@@ -26,7 +27,7 @@ static void forward_sequence(const struct call *c, int64_t b) {
     }
 }
 
-/* dx += dy where the message was positive. */
+/* Computes dx += dy where the message was positive. */
 static void tell_back(int64_t D, const real *a, const real *c, const real *dy, real *dx) {
 #pragma omp simd
     for (int64_t d = 0; d < D; d++) dx[d] += a[d] + c[d] > 0 ? dy[d] : 0;

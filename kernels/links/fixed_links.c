@@ -44,7 +44,7 @@ static struct cost fixed_links_cost(const struct call *c, enum pass pass) {
     return (struct cost){0, pass == PASS_FORWARD ? 2 * (double)tensor_bytes(c->out[0]) : 0};
 }
 
-/* Variants: with lengths; without lengths. */
+/* Variant 0 has lengths, variant 1 has none. */
 static bool fixed_links_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     struct links_size size = {2 * s->length, s->length};

@@ -1,8 +1,9 @@
 /* link_rows.c - features of edges and of pairs of edges from the features of nodes: the op and its reference.
  *
- *   y[r] = [ (x[a] + x[b]) / 2 for each column (a, b) of row r ], side by side; a = b gives the node's own row
+ * Row r of the result belongs to an edge or a pair of edges. It consists of several columns, each as wide as x. A
+ * column names two nodes a and b and has (x[a] + x[b]) / 2. If a = b, it has the node's own row.
  *   dx[a], dx[b] += dy / 2, summed over rows in their order
- * pLSTM on graphs: the features of edges and of pairs of them, ml-jku/plstm_experiments, plstm_graph/. */
+ * These are pLSTM's features of edges and pairs of edges (ml-jku/plstm_experiments, plstm_graph/). */
 #include "kernels/links/link_rows.h"
 
 #include <inttypes.h>
@@ -39,7 +40,7 @@ static void add_halves(double *sum, int32_t (*ends)[2], int64_t k, double value)
     sum[ends[k][1]] += 0.5 * value;
 }
 
-/* Terms of dx: a node's share of every row that names it. */
+/* Gives the size of the terms of dx: a node gets half of every column that names it. */
 static double link_rows_terms(const struct call *c, enum pass pass, int j) {
     const struct links_attr *a = links_attr(c);
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2], columns = link_columns(a->rule);
@@ -60,7 +61,7 @@ static double link_rows_terms(const struct call *c, enum pass pass, int j) {
     return most;
 }
 
-/* Each rule on each kind of links. */
+/* The variants are each rule on each kind of links. */
 static bool link_rows_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant >= LINK_INPUTS * LINK_RULES) return false;
     struct tensor *x = input_tokens(g, s, "x", s->dim);

@@ -1,4 +1,4 @@
-/* link_rows.h - the nodes from which a row of link_rows is made, shared by its twins. */
+/* link_rows.h - the nodes from which a row of link_rows is made, for the kernels of this op. */
 #ifndef LRNN_KERNELS_LINKS_LINK_ROWS_H
 #define LRNN_KERNELS_LINKS_LINK_ROWS_H
 
@@ -19,7 +19,7 @@ LRNN_INLINE int64_t link_row_count(struct links_size size, int rule) {
     return rule == LINK_TAILS || rule == LINK_HEADS ? size.edges : size.pairs;
 }
 
-/* Column k of the row is (x[ends[k][0]] + x[ends[k][1]]) / 2. False: the row is zeros. */
+/* Sets `ends`: column k of the row is (x[ends[k][0]] + x[ends[k][1]]) / 2. Returns false if the row is zeros. */
 LRNN_INLINE bool link_row_ends(const struct links_view *l, int rule, int64_t row, int32_t ends[LINK_COLUMNS_MAX][2]) {
     int32_t from, to, node;
     if (rule == LINK_TAILS || rule == LINK_HEADS) {

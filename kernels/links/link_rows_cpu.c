@@ -1,4 +1,4 @@
-/* link_rows_cpu.c - features of edges and pairs, with one part per sequence, whose rows are computed in order. */
+/* link_rows_cpu.c - features of edges and pairs on the CPU. A thread computes one sequence at a time, row by row. */
 #include "kernels/links/link_rows.h"
 
 #include <string.h>

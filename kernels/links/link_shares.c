@@ -1,7 +1,9 @@
-/* link_shares.c - the share of each pair in an edge that several pairs have in common: the op and its reference.
+/* link_shares.c - the share of each pair of edges in an edge that several pairs have in common: the op and its
+ * reference.
  *
- *   y_p = t_p / S, S = 1/2 + sum of |t| over the pairs with p's edge `from` (or `to`); 0 if the pair is not in effect
- *   dt_p = (dy_p - sign(t_p) sum over the same pairs of dy y) / S
+ * Pair p leads from the edge `from` to the edge `to` and has the number t_p. It shares one of these edges with others:
+ *   y_p = t_p / S,   S = 1/2 + sum of |t| over the pairs that share the edge;   y_p = 0 if p is not in effect
+ *   dt_p = (dy_p - sign(t_p) sum of dy y over the same pairs) / S
  * pLSTM, Eq. 4; the 1/2 is from ml-jku/plstm, torch/plstm_graph.py. */
 #include <inttypes.h>
 #include <math.h>
@@ -35,7 +37,7 @@ static struct heads link_shares_heads(const struct call *c) {
     return (struct heads){tensor_cols(c->in[0]), {1}, {1}};
 }
 
-/* Both sides of each kind of links. */
+/* The variants are both sides (`from` and `to`) of each kind of links. */
 static bool link_shares_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant >= LINK_INPUTS * LINK_SIDES) return false;
     struct links links = input_links(g, input_constant(input_tokens(g, s, "x", 1)), s, LINK_SIDES);
@@ -57,16 +59,17 @@ const struct op op_link_shares = {
     .build = link_shares_build,
 };
 
-/* --- reference: one column of one sequence after the other -------------------------------------------------------- */
+/* --- reference: one column of one sequence at a time -------------------------------------------------------------- */
 
-/* The edge that pair p shares; -1: the pair is not in effect. The number of nodes is not known and not checked here. */
+/* Returns the edge that pair p shares, or -1 if the pair is not in effect. This op does not know the number of nodes,
+ * so nodes are not checked here. */
 static int32_t shared_edge(const struct call *c, const struct links_view *l, int64_t p) {
     int32_t from, to;
     if (!links_pair(l, p, &from, &to)) return -1;
     return links_attr(c)->rule == LINK_SAME_FROM ? from : to;
 }
 
-/* S of all edges, of the column that begins at t. */
+/* Computes S of all edges, for the column that begins at t. */
 static void sums_of(const struct call *c, const struct links_view *l, const real *t, double *S) {
     int64_t H = c->in[0]->dims[2];
     for (int64_t e = 0; e < l->size.edges; e++) S[e] = 0.5;

@@ -1,4 +1,5 @@
-/* link_shares_cpu.c - shares in an edge, with one part per sequence and all heads of a pair side by side. */
+/* link_shares_cpu.c - shares in an edge on the CPU. A thread computes one sequence at a time; SIMD vectors run along
+ * the heads of a pair. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -11,7 +12,7 @@ struct shares {
     struct links_view l;
     int64_t H;
     int rule;
-    real *S, *dot; /* dot: backward */
+    real *S, *dot; /* dot: sums of dy y, only in backward */
 };
 
 static struct shares shares_of(const struct call *c, enum pass pass, int64_t b, struct scratch *s) {
@@ -33,7 +34,7 @@ static size_t link_shares_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* Index where the sums of pair p's edge begin; -1: the pair is not in effect. */
+/* Returns the index of the first sum of pair p's edge, or -1 if the pair is not in effect. */
 static int64_t sums_at(const struct shares *k, int64_t p) {
     int32_t from, to;
     if (!links_pair(&k->l, p, &from, &to)) return -1;

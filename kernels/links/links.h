@@ -13,8 +13,8 @@ extern "C" {
 
 #include "kernels/links/list.def"
 
-/* Gives every sequence of x (B,T,D) the same links: `words` of that size, which must live as long as the graph, without
- * edges to positions past the sequence's end. lengths: ids (B), or NULL: all positions are in use. */
+/* Gives every sequence of x (B,T,D) the same links, but without edges to positions after its end. `words` has the links
+ * in the given size, and must live as long as the graph. lengths: ids (B), or NULL: all positions are in use. */
 struct links fixed_links(struct graph *g, struct tensor *x, struct tensor *lengths, const int32_t *words,
                          struct links_size size);
 
@@ -50,7 +50,7 @@ struct tensor *edge_messages(struct graph *g, struct tensor *a, struct tensor *c
 struct tensor *edge_attention(struct graph *g, struct tensor *v, struct tensor *s, struct tensor *r,
                               const struct links *links);
 
-/* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
+/* --- attributes of a call, for its kernels ------------------------------------------------------------------------ */
 
 /* Attributes of every op here: the words are its last input; `rule` is one of the enums above. */
 struct links_attr {

@@ -23,7 +23,7 @@ bool infer_links(struct graph *g, const struct call *c, int i, struct links_size
     return false;
 }
 
-/* T nodes in a row, each with edges to the next `reach` ones. */
+/* Makes the links of T nodes in a row, each with edges to the next `reach` nodes. */
 static struct links chain(struct graph *g, struct tensor *x, int64_t reach) {
     int64_t T = x->dims[1], n = 0;
     int32_t(*edges)[2] = malloc((size_t)(T * reach + 1) * sizeof *edges);

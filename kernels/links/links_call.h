@@ -1,5 +1,5 @@
-/* links_call.h - parts that the ops on links share: the words of a call, checks, inputs for their tests. Private to
- * kernels. */
+/* links_call.h - code that the ops on links share: checks, the links of a call, inputs for tests. Only kernels use it.
+ */
 #ifndef LRNN_KERNELS_LINKS_LINKS_CALL_H
 #define LRNN_KERNELS_LINKS_LINKS_CALL_H
 
@@ -15,17 +15,18 @@ extern "C" {
 struct tensor *call_on_links(struct graph *g, const struct op *op, struct tensor *x, const struct links *links,
                              int rule);
 
-/* For op->infer: input i has the words, (B, links_words), of sequences like x. Sets the error if not. */
+/* For op->infer: checks that input i has the links, (B, links_words), of sequences like x. If not, sets the graph's
+ * error. */
 bool infer_links(struct graph *g, const struct call *c, int i, struct links_size size, const struct tensor *x);
 
-/* The links of sequence b of T positions, input i of the call. */
+/* Returns the links of sequence b with T positions. They are input i of the call. */
 LRNN_INLINE struct links_view links_of(const struct call *c, int i, struct links_size size, bool reversed, int64_t b,
                                        int64_t T) {
     struct links_view l = {(const int32_t *)c->in[i]->data + b * links_words(size), size, T, reversed};
     return l;
 }
 
-/* Like the above, for an op that keeps a links_attr and has the words after x. */
+/* Like the function above, for an op whose attribute is a links_attr and whose words are the input after x. */
 LRNN_INLINE struct links_view links_at(const struct call *c, int64_t b, int64_t T) {
     const struct links_attr *a = links_attr(c);
     return links_of(c, 1, a->size, a->reversed, b, T);

@@ -1,8 +1,9 @@
 /* neighbours.c - sums over the neighbours of a node: the op and its reference.
  *
+ * N(n) are the neighbours of node n:
  *   sum: y_n = sum over u in N(n) of x_u
  *   gcn: y_n = sum over u in N(n) and n itself of x_u / sqrt(d_n d_u), d = 1 + |N|   (Kipf & Welling 2017, Eq. 2)
- * Both maps are symmetric, so the gradient is the same map of dy. */
+ * Both maps are symmetric, so dx is the same map of dy. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -39,7 +40,7 @@ static bool neighbours_build(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
-/* --- reference: one column of one sequence after the other -------------------------------------------------------- */
+/* --- reference: one column of one sequence at a time -------------------------------------------------------------- */
 
 struct ref {
     double *sum, *factor; /* [T]; factor: 1 / sqrt(d) */
@@ -114,7 +115,7 @@ const struct op op_neighbours = {
     .build = neighbours_build,
 };
 
-/* y (+)= the map of x; both are (B,T,D). */
+/* Computes y (+)= the map of x. Both are (B,T,D). */
 static void ref_map(const struct call *c, enum pass pass, const real *x, real *y, bool accumulate) {
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2];
     struct scratch s = scratch_of(c, pass);

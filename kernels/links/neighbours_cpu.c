@@ -1,4 +1,5 @@
-/* neighbours_cpu.c - sums over neighbours, with one part per sequence. Each edge adds a row to each of its ends. */
+/* neighbours_cpu.c - sums over neighbours on the CPU. A thread computes one sequence at a time. Each edge adds a row to
+ * each of its ends. */
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static size_t neighbours_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* 1 / sqrt(1 + neighbours) of each node. */
+/* Computes 1 / sqrt(1 + number of neighbours) of each node. */
 static void factors(const struct links_view *l, real *factor) {
     int32_t a, b;
     for (int64_t n = 0; n < l->T; n++) factor[n] = 1;

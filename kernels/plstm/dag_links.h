@@ -1,4 +1,5 @@
-/* dag_links.h - the links of one example as the twins of dag_scan need them: the present ones, in order of the walk. */
+/* dag_links.h - the links of one example in the form that the kernels of dag_scan need: only edges and pairs that are
+ * present, in the order in which the scan visits them. */
 #ifndef LRNN_KERNELS_PLSTM_DAG_LINKS_H
 #define LRNN_KERNELS_PLSTM_DAG_LINKS_H
 
@@ -11,19 +12,20 @@ extern "C" {
 
 #define DAG_SCAN_LINKS 7 /* the input of dag_scan that has the words */
 
-/* Edges are in the order of the walk, pairs are sorted by the edge that they lead to. A pair names its edges by their
- * numbers in that order, so `from` < `to`. edge_row and pair_row are the rows of the gates. */
+/* Edges are in the order of the scan. A pair leads from the edge `from` to the edge `to`, which are indices in this
+ * order, so `from` < `to`. Pairs are sorted by `to`. Gates have rows for absent edges and pairs too: edge_row and
+ * pair_row are the rows of the present ones. */
 struct dag {
     int64_t edges, pairs;
     int32_t *tail, *head, *edge_row; /* [edges] */
     int32_t *from, *to, *pair_row;   /* [pairs] */
-    int32_t *place, *start;          /* used by dag_read only: [size.edges], [size.edges + 1] */
+    int32_t *place, *start;          /* only dag_read uses them: [size.edges], [size.edges + 1] */
 };
 
-/* Takes the arrays from the scratch, large enough for any links of the call. */
+/* Takes arrays that are large enough for any links of the call from the scratch s. */
 struct dag dag_of(const struct call *c, struct scratch *s);
 
-/* Lists the present edges; if links are reversed, the last one first. */
+/* Lists the present edges, from the last to the first if links are reversed. */
 LRNN_INLINE void dag_read_edges(const struct links_view *l, struct dag *d) {
     int32_t tail, head;
     d->edges = 0;
@@ -38,7 +40,7 @@ LRNN_INLINE void dag_read_edges(const struct links_view *l, struct dag *d) {
     }
 }
 
-/* True if pair p is in effect; then stores its edges' numbers in the walk. */
+/* Returns whether pair p is in effect. If so, stores the indices of its edges. */
 LRNN_INLINE bool dag_read_pair(const struct links_view *l, bool tree, const struct dag *d, int64_t p, int32_t *from,
                                int32_t *to) {
     if (!links_pair(l, p, from, to) || (tree && !links_pair_in_tree(l, p))) return false;
@@ -71,8 +73,8 @@ LRNN_INLINE void dag_read_links(const struct links_view *l, bool tree, struct da
 /* Reads the links of sequence b. */
 void dag_read(const struct call *c, int64_t b, struct dag *d);
 
-/* Sets the gate gradients of head h of sequence b to 0 unless they have to be added to, because no kernel writes the
- * rows of absent edges and pairs. */
+/* Sets the gate gradients of head h of sequence b to 0, because no kernel writes the rows of absent edges and pairs.
+ * Does nothing to a gradient that already has the values of another call. */
 void dag_clear_gates(const struct call *c, int64_t b, int64_t h);
 
 #ifdef __cplusplus

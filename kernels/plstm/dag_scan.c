@@ -1,12 +1,17 @@
 /* dag_scan.c - pLSTM on a directed acyclic graph: the op and its reference.
  *
- *   C_e = sum over pairs (e',e) of T_{e'e} C_{e'} + S_e k_t v_t^T, t = tail(e)
- *   y_n = c ( sum over in-edges e of n of M_e C_e^T q_n + D_n (q_n.k_n) v_n )
- * Edges are in a topological order of the line graph. pLSTM, Eq. 1 and 2, where the direct term's V_k must mean V_v.
- * Adjoint, w = c dy, edges from the last to the first:
- *   E_e = sum over pairs (e,f) of T_{ef} E_f + M_e q_n w_n^T, n = head(e)
- *   dT_{ef} = <C_e, E_f>   dM_e = q_n^T C_e w_n   dS_e = k_t^T E_e v_t   dk_t += S_e E_e v_t   dv_t += S_e E_e^T k_t
- *   dq_n += M_e C_e w_n, and the direct terms */
+ * Edge e leads from node t = tail(e) to node n = head(e). It has the state C_e (dk x dv) and the gates S and M; a pair
+ * of edges that follow each other has the gate T. A node has the vectors q, k, v and the gate D; c is a scale:
+ *   C_e = sum over pairs (e',e) of T_{e'e} C_{e'} + S_e k_t v_t^T
+ *   y_n = c ( sum over the edges e into n of M_e C_e^T q_n + D_n (q_n.k_n) v_n )
+ * Edges are sorted so that e' comes before e in each pair. The equations are pLSTM, Eq. 1 and 2; V_k in the direct term
+ * there must mean V_v.
+ *
+ * Backward, from the last edge to the first. E_e is the gradient of C_e, and w = c dy:
+ *   E_e = sum over pairs (e,f) of T_{ef} E_f + M_e q_n w_n^T
+ *   dT_{ef} = <C_e, E_f>   dM_e = q_n^T C_e w_n   dS_e = k_t^T E_e v_t
+ *   dk_t += S_e E_e v_t    dv_t += S_e E_e^T k_t   dq_n += M_e C_e w_n
+ * dq, dk, dv and dD also have terms from the direct term. */
 #include <math.h>
 #include <inttypes.h>
 #include <string.h>
@@ -33,8 +38,8 @@ static void dag_scan_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, c->in[2]->dims);
 }
 
-/* FLOPs in units of dk dv. An edge: 5 forward (source 3, mark 2) and 13 backward; a pair: 2 and 6. Backward includes
- * the states, which are computed again. */
+/* Counts FLOPs in units of dk dv. An edge takes 5 in forward (source 3, mark 2) and 13 in backward, a pair 2 and 6.
+ * Backward computes the states again. */
 static struct cost dag_scan_cost(const struct call *c, enum pass pass) {
     const struct dag_scan_attr *a = dag_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
@@ -45,7 +50,7 @@ static struct cost dag_scan_cost(const struct call *c, enum pass pass) {
     return (struct cost){state * (13 * E + 6 * L), 2 * bytes + (double)tensor_bytes(c->out[0])};
 }
 
-/* Each kind of links, with all pairs and with the pairs of a multitree. */
+/* The variants are each kind of links, with all pairs and with only the pairs of a multitree. */
 static bool dag_scan_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant >= 2 * LINK_INPUTS) return false;
     int64_t H = s->heads, B = s->batch;
@@ -79,19 +84,19 @@ const struct op op_dag_scan = {
     .build = dag_scan_build,
 };
 
-/* --- reference: one head of one graph after the other ------------------------------------------------------------- */
+/* --- reference: one head of one graph at a time ------------------------------------------------------------------- */
 
 static size_t state_bytes(const struct call *c) {
     struct dag_sizes z = dag_sizes_of(c, dag_scan_attr(c)->H);
     return (size_t)(z.dk * z.dv) * sizeof(real);
 }
 
-/* Sums over the edges of a node, one head: dq, dk (nodes,dk) and dv (nodes,dv). */
+/* Sums over the edges of each node for one head: dq, dk (nodes,dk) and dv (nodes,dv). */
 struct sums {
     double *dq, *dk, *dv;
 };
 
-/* The links of the current example, all C, and for the gradient all E and the sums of all nodes. */
+/* The links of the current example and all C. Backward also has all E and the sums of all nodes. */
 struct ref {
     struct dag d;
     real *C, *E;
@@ -170,8 +175,8 @@ static void dag_scan_ref_forward(const struct call *c, const struct exec *x) {
     }
 }
 
-/* Edge e: E_e already has the sum over the edges that follow. Adds the mark's part, then computes all gradients that
- * depend on E_e. */
+/* Computes one edge e of backward. On entry E_e has the sum over pairs (e,f). Adds the term with M_e, then computes all
+ * gradients that depend on E_e. */
 static void ref_edge_backward(const struct call *c, const struct dag *d, int64_t b, int64_t h, int64_t e, const real *C,
                               real *E, struct sums s) {
     const struct dag_scan_attr *a = dag_scan_attr(c);

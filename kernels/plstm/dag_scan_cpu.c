@@ -1,13 +1,14 @@
-/* dag_scan_cpu.c - pLSTM on graphs, with one part per head and graph. The tiles of the states (simd.h) are taken one
- * after the other, each over all edges; the tile's states, and in backward their gradients, stay in scratch. Forward, a
- * tile has rows of k and its lanes are columns of v, so that y is summed in registers. Backward it is the other way
- * round, for dq and dk. The state of the current edge, or its gradient, stays in registers while the parts from the
- * edges before it, or after it, are added. */
+/* dag_scan_cpu.c - pLSTM on graphs (dag_scan.c) on the CPU. A thread computes one head of one graph at a time. A state
+ * is divided into tiles of LANES x LANES numbers (dag_state.h). The code takes one tile after the other and computes it
+ * for all edges; scratch memory has this tile's states and, in backward, their gradients. In forward the rows of a tile
+ * belong to k and its lanes to v, so that y is summed in registers. In backward the rows belong to v and the lanes to
+ * k, so that dq and dk are summed in registers. While the terms of other edges are added to an edge's state, or to its
+ * gradient, this state or gradient stays in registers. */
 #include "kernels/lib/simd.h"
 #include "kernels/plstm/dag_links.h"
 
 struct sizes {
-    int64_t N, H, dk, dv, pk, pv; /* pk, pv: padded to whole tiles */
+    int64_t N, H, dk, dv, pk, pv; /* pk, pv: dk and dv, padded to whole tiles */
     real scale;
 };
 
@@ -21,7 +22,7 @@ static real gate_of(const struct call *c, int input, int64_t b, int64_t row, int
     return *head_in(c, input, b * c->in[input]->dims[1] + row, h, 1);
 }
 
-/* One head, its rows padded with zeros, and the current tile. */
+/* One head, with rows that are padded with zeros, and the current tile. */
 struct head {
     struct sizes z;
     struct dag d;
@@ -29,9 +30,9 @@ struct head {
     real *q, *k, *v, *w;    /* [N][pk] or [N][pv]; w = scale dy */
     real *y, *dq, *dk, *dv; /* sums over edges and tiles */
     real *S, *M, *T;        /* [edges], [edges], [pairs] */
-    real *dS, *dM, *dT;     /* as many times LANES: spread over the lanes */
+    real *dS, *dM, *dT;     /* the gradients of S, M, T: each has LANES partial sums */
     real *C, *E;            /* [edges] tiles */
-    int32_t *first, *next;  /* backward: the first pair that leaves an edge, [edges]; the next, [pairs]; -1: none */
+    int32_t *first, *next;  /* backward: first pair (e,f) of edge e [edges]; the pair after a pair [pairs]; -1: none */
 };
 
 /* The arrays of one head. */
@@ -90,8 +91,7 @@ static int64_t pairs_end(const struct dag *d, int64_t e, int64_t p) {
     return p;
 }
 
-/* The state of an edge, rows of x and lanes of c: its source plus T C of the edges before it, by pairs `first` to
- * `end`. */
+/* Computes the tile of an edge's state: the source term x c, plus the terms T C of the pairs from `first` to `end`. */
 FORCE_INLINE void edge_state(const struct head *g, int64_t first, int64_t end, const real *x, lanes c, lanes *state) {
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++) state[j] = x[j] * c;
@@ -152,7 +152,7 @@ static void states_tile(const struct head *g) {
     }
 }
 
-/* E of edge e: its mark plus T E of the edges after it. Also computes the gradients of these T. */
+/* Computes E of edge e: the term w mark, plus the terms T E of the pairs (e,f). Also computes dT of these pairs. */
 FORCE_INLINE void edge_gradient(const struct head *g, int64_t e, const real *w, lanes mark, lanes *E) {
     const real *C = g->C + e * TILE;
 #pragma GCC unroll 16
@@ -198,7 +198,7 @@ static void backward_tile(const struct head *g) {
     for (int64_t e = g->d.edges - 1; e >= 0; e--) backward_edge(g, e);
 }
 
-/* Lists of the pairs that leave each edge, in order. */
+/* Fills `first` and `next`, which list the pairs (e,f) of each edge e in order. */
 static void list_pairs(const struct head *g) {
     for (int64_t e = 0; e < g->d.edges; e++) g->first[e] = -1;
     for (int64_t p = g->d.pairs - 1; p >= 0; p--) {
@@ -269,7 +269,7 @@ static void dag_scan_cpu_backward(const struct call *c, const struct exec *x) {
     dag_each_pass(c, PASS_BACKWARD, sizes_of(c).H, backward_head);
 }
 
-/* Tolerance: as scan_plstm_cpu, with the longest path of the graph as T. */
+/* Tolerance: each edge on a path rounds the state, and gradients are sums of dk dv products that cancel. */
 const struct kernel kernel_dag_scan_cpu = {
     .name = "dag_scan_cpu",
     .op = &op_dag_scan,

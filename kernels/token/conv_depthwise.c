@@ -1,6 +1,7 @@
 /* conv_depthwise.c - causal depthwise convolution over time: the op and its reference.
  *
- *   y_t[c] = b[c] + sum_{j<m} w[c][j] x_{t-m+1+j}[c]          x_s = 0 for s < 0; w stored tap-major, element j*C + c
+ * Channel c has m taps w[c] and the bias b[c]. w is stored tap by tap: w[c][j] is element j*C + c.
+ *   y_t[c] = b[c] + sum_{j<m} w[c][j] x_{t-m+1+j}[c]          x_s = 0 for s < 0
  *   dx_s[c] = sum_j w[c][j] dy_{s+m-1-j}[c]
  *   dw[c][j] = sum_{b,t} dy_t[c] x_{t-m+1+j}[c];   db[c] = sum_{b,t} dy_t[c] */
 #include <inttypes.h>
@@ -32,7 +33,7 @@ static struct cost conv_depthwise_cost(const struct call *c, enum pass pass) {
     return (struct cost){4 * m * n, sizeof(real) * (3 * n + 2 * w)};
 }
 
-/* m taps. Variants: with a bias; without a bias. */
+/* Variant 0 has a bias, variant 1 has none. */
 static bool conv_depthwise_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     struct tensor *x = input_tokens(g, s, "x", s->dim), *w = input_matrix(g, "w", s->dim, s->m);
@@ -56,7 +57,7 @@ const struct op op_conv_depthwise = {
     .build = conv_depthwise_build,
 };
 
-/* --- reference: one output after the other, sums in double -------------------------------------------------------- */
+/* --- reference: one output at a time, with sums in double --------------------------------------------------------- */
 
 static void conv_depthwise_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;

@@ -1,6 +1,6 @@
-/* conv_depthwise_cpu.c - causal depthwise convolution, with chunks of tokens on threads, channels in vectors, and the
- * taps one after the other on a row that stays in L1. Each chunk has partial sums of the gradients of w and b, which
- * are added in order. */
+/* conv_depthwise_cpu.c - causal depthwise convolution on the CPU. Each thread computes a chunk of tokens; SIMD vectors
+ * run along channels. The code adds one tap after the other to a row of channels, which stays in L1. Each chunk has
+ * partial sums of the gradients of w and b, which are added in order. */
 #include <string.h>
 
 #include "kernels/token/token.h"
@@ -8,13 +8,13 @@
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
 
-/* y[c] (+)= w[c] x[c] */
+/* Computes y[c] (+)= w[c] x[c]. */
 static void tap(int64_t C, const real *w, const real *x, real *y) {
 #pragma omp simd
     for (int64_t c = 0; c < C; c++) y[c] = real_fma(w[c], x[c], y[c]);
 }
 
-/* Four taps at once, on rows that are `step` apart; weights are C apart. */
+/* Adds four taps at once. Their rows are `step` numbers apart, their weights C numbers. */
 static void four_taps(int64_t C, const real *w, const real *x, int64_t step, real *y) {
 #pragma omp simd
     for (int64_t c = 0; c < C; c++) {
@@ -98,7 +98,7 @@ static void conv_depthwise_cpu_backward(const struct call *c, const struct exec 
     if (c->n_in == 3 && c->din[2]) sum_partials(C, chunks, p.db.at, p.db.stride, c->din[2], call_accumulates(c, 2));
 }
 
-/* Tolerance: sums of m products, and sums over R tokens in chunks of at least 128, are in working precision. */
+/* Tolerance: sums of m products, and sums over all tokens in chunks of at least 128, are in working precision. */
 const struct kernel kernel_conv_depthwise_cpu = {
     .name = "conv_depthwise_cpu",
     .op = &op_conv_depthwise,

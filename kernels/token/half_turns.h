@@ -1,17 +1,18 @@
-/* half_turns.h - sines and cosines of angles in loops that compilers make vectors of: for CPU kernels. */
+/* half_turns.h - sines and cosines for CPU kernels, in a form from which compilers make SIMD loops. */
 #ifndef LRNN_KERNELS_TOKEN_HALF_TURNS_H
 #define LRNN_KERNELS_TOKEN_HALF_TURNS_H
 
 #include "core/real_math.h"
 #include "kernels/token/turn.h"
 
-/* Rounds x, |x| < 2^22, to the nearest whole number, because the sum with `most` has no bits for a fraction. */
+/* Rounds x to the nearest whole number, for |x| < 2^22: the sum of x and `most` has no bits for a fraction. */
 FORCE_INLINE real whole(real x) {
     const real most = REAL_IS_DOUBLE ? (real)6755399441055744.0 : (real)12582912.0; /* 1.5 times 2^52 or 2^23 */
     return (x + most) - most;
 }
 
-/* sin and cos of pi s, |s| <= 1. float: Cephes' polynomials (sinf, cosf) after q quarter turns are subtracted. */
+/* Computes sin and cos of pi s, for |s| <= 1. In float it first subtracts q quarter turns, and then uses Cephes'
+ * polynomials (sinf, cosf). */
 FORCE_INLINE void half_turns(real s, real *sine, real *cosine) {
 #ifdef LRNN_DOUBLE
     *sine = sin(TURN_PI * s);
@@ -28,7 +29,7 @@ FORCE_INLINE void half_turns(real s, real *sine, real *cosine) {
 #endif
 }
 
-/* sin and cos of an angle in radians; float: up to 2^23 turns. */
+/* Computes sin and cos of an angle in radians, in float for up to 2^23 turns. */
 FORCE_INLINE void sine_cosine(real angle, real *sine, real *cosine) {
 #ifdef LRNN_DOUBLE
     *sine = sin(angle);

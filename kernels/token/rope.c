@@ -1,7 +1,8 @@
 /* rope.c - rotary positions: the op and its reference.
  *
- *   (y_i, y_{i+dk/2}) = R(t base^(-2i/dk)) (x_i, x_{i+dk/2}),   R(w) = [cos w, -sin w; sin w, cos w],   t from 0
- * Adjoint: the inverse rotation of dy. */
+ * x_i and x_{i+dk/2} are a pair of columns of a head at position t >= 0. R(w) is the rotation by the angle w:
+ *   (y_i, y_{i+dk/2}) = R(t base^(-2i/dk)) (x_i, x_{i+dk/2}),   R(w) = [cos w, -sin w; sin w, cos w]
+ * Backward rotates dy by -w. */
 #include <inttypes.h>
 
 #include "kernels/lib/infer.h"
@@ -34,7 +35,8 @@ static struct cost rope_cost(const struct call *c, enum pass pass) {
     return (struct cost){3 * x, sizeof(real) * 2 * x};
 }
 
-/* The width of heads is dk, or dk + 1 if dk is odd. Variants: the heads fill the columns; three more columns follow. */
+/* A head has dk columns, or dk + 1 if dk is odd. In variant 0 the heads fill the columns of x; in variant 1 three more
+ * columns follow. */
 static bool rope_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     int64_t dk = s->dk + s->dk % 2, rest = s->variant ? 3 : 0;
@@ -52,7 +54,7 @@ const struct op op_rope = {
     .build = rope_build,
 };
 
-/* Turns the pairs; direction 1 is forward, -1 back. */
+/* Rotates the pairs by their angles times `direction`, which is 1 in forward and -1 in backward. */
 static void rope_ref(const struct call *c, const real *x, real *y, bool accumulate, double direction) {
     const struct rope_attr *a = rope_attr(c);
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2], half = a->dk / 2;

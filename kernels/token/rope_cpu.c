@@ -1,5 +1,5 @@
-/* rope_cpu.c - rotary positions: cosines and sines of all positions first, then chunks of tokens on threads, the pairs
- * of a head in vectors. Equations: rope.c. */
+/* rope_cpu.c - rotary positions on the CPU; rope.c has the equations. The code first computes the cosines and sines of
+ * all positions. Then each thread rotates a chunk of tokens; SIMD vectors run along the pairs of a head. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
@@ -7,7 +7,7 @@
 #include "kernels/lib/scratch.h"
 #include "kernels/token/rope.h"
 
-/* Scratch: for each position dk/2 cosines, then dk/2 sines. */
+/* The scratch memory has dk/2 cosines, then dk/2 sines, for each position. */
 static size_t rope_cpu_workspace(const struct call *c, enum pass pass) {
     (void)pass;
     return scratch_single(c, (size_t)(c->in[0]->dims[1] * rope_attr(c)->dk) * sizeof(real));
@@ -63,7 +63,7 @@ static void rope_cpu_backward(const struct call *c, const struct exec *exec) {
     if (c->din[0]) rope_cpu(c, call_dout(c, 0), c->din[0], call_accumulates(c, 0), -1, c->scratch[PASS_BACKWARD]);
 }
 
-/* Tolerance: two roundings of factors and three of the sum; the reference rounds once. */
+/* Tolerance: a result has two rounded factors and three roundings of the sum; the reference rounds once. */
 const struct kernel kernel_rope_cpu = {
     .name = "rope_cpu",
     .op = &op_rope,

@@ -1,12 +1,14 @@
-/* scan_turned.c - states that only turn, by angles that the input sets: the op and its reference.
+/* scan_turned.c - complex states that the input turns by angles, without any decay: the op and its reference.
  *
+ * Channel i of a token has the input x and N states h[j]. The vector u of the token sets the angles theta; W and b are
+ * parameters. The parameters K_j weight the states in the output y:
  *   theta = W u + b   p = e^(i theta) h_{t-1}   h_t = p + x   y = Re sum_j K_j h_t[j]
- * Gradients, G = dL/dRe h + i dL/dIm h, t descending from G = 0:
+ * Backward, from the last token to the first. G = dL/dRe h + i dL/dIm h is the gradient of h and starts with 0:
  *   G += conj(K) dy   dK += dy conj(h)   dx = sum_j Re G   dtheta = Re p Im G - Im p Re G   G <- e^(-i theta) G
  *   du = W^T dtheta   dW += dtheta u^T   db += dtheta
- * Neither angles nor states are kept, but for h after each 64 tokens. Backward computes a block of both again from the
- * h before it. A turn could be undone by the turn back, h_{t-1} = e^(-i theta) (h_t - x), but then rounding would let
- * tokens after the end of a sequence into the gradients of those before it. */
+ * Forward stores h after every 64 tokens, and no other state or angle. Backward computes the angles and states of 64
+ * tokens again, from the h before them. Instead it could turn states back, h_{t-1} = e^(-i theta) (h_t - x). But then
+ * rounding errors of tokens after the end of a sequence would reach the gradients of the sequence's tokens. */
 #include "kernels/token/scan_turned.h"
 
 #include <inttypes.h>
@@ -49,7 +51,7 @@ static void scan_turned_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* A sine or cosine counts 10. Backward computes the angles again, and the states. */
+/* A sine or cosine counts as 10 FLOPs. Backward computes the angles and states again. */
 static struct cost scan_turned_cost(const struct call *c, enum pass pass) {
     struct turned_size s = turned_size_of(c);
     double tokens = (double)(s.B * s.T), states = tokens * (double)s.channels, product = 2 * states * (double)s.I;
@@ -81,7 +83,7 @@ const struct op op_scan_turned = {
     .build = scan_turned_build,
 };
 
-/* --- reference: one state of a channel after the other, in double ------------------------------------------------- */
+/* --- reference: one state of a channel at a time, in double ------------------------------------------------------- */
 
 static double angle_at(const struct call *c, int64_t I, int64_t token, int64_t channel) {
     const real *u = tensor_real(c->in[TURNED_U]) + token * I, *w = tensor_real(c->in[TURNED_W]) + channel * I;
@@ -90,8 +92,8 @@ static double angle_at(const struct call *c, int64_t I, int64_t token, int64_t c
     return sum;
 }
 
-/* Scratch: y of a sequence, in double; backward also theta and h (re, im) of a state's tokens, and the sums of all
- * gradients. */
+/* Scratch arrays: y of a sequence, in double. Backward also has theta and h (re, im) of one state at all tokens, and
+ * the sums of all gradients. */
 struct reference {
     double *y, *theta, *h, *gradients[TURNED_INPUTS];
 };
@@ -141,7 +143,7 @@ static void scan_turned_ref_forward(const struct call *c, const struct exec *exe
     }
 }
 
-/* State e of sequence b. */
+/* Computes the gradients that come from state e of sequence b. */
 static void reference_state_back(const struct call *c, const struct turned_size *s, const struct reference *r,
                                  int64_t b, int64_t e) {
     double k_re = tensor_real(c->in[TURNED_K_RE])[e / s->D], k_im = tensor_real(c->in[TURNED_K_IM])[e / s->D];

@@ -1,10 +1,11 @@
-/* scan_turned_cpu.c - states that only turn, on the CPU.
+/* scan_turned_cpu.c - scan_turned on the CPU; scan_turned.c has the equations.
  *
- * Work is cut into parts of sequences and states. A part goes through its tokens in blocks of about 64: one product
- * gives their angles; backward a walk computes the turned states, the walk back replaces angles by their gradients, and
- * two products take those to u and W. So a block's angles stay in the cache, and no others are in memory. Sums over
- * parts (y, dx and du over states, dW, db and dK over sequences) are taken in their order. The equations are in
- * scan_turned.c. */
+ * The work is cut into parts; a part has some sequences and some states. It takes its tokens in blocks of about 64, so
+ * that only one block's angles are in memory, and they stay in the cache. One matrix product gives the angles. Backward
+ * then walks over the block twice: from the first token to the last, to compute the turned states, and from the last to
+ * the first, to replace each angle by its gradient. Two matrix products give du and dW from these gradients. If several
+ * parts contribute to a result, their sums are added in the order of the parts: y, dx and du over states, and dW, db
+ * and dK over sequences. */
 #include <string.h>
 
 #include "kernels/lib/gemm.h"
@@ -14,8 +15,8 @@
 #include "kernels/token/half_turns.h"
 #include "kernels/token/scan_turned.h"
 
-#define MAX_TILES 8 /* parts that the sequences are cut into */
-#define MAX_CUTS  4 /* parts that the states are cut into where there are few sequences */
+#define MAX_TILES 8 /* most parts into which the sequences are cut */
+#define MAX_CUTS  4 /* most parts into which the states are cut if there are few sequences */
 
 struct cut {
     struct turned_size s;
@@ -25,14 +26,14 @@ struct cut {
 static struct cut cut_of(const struct call *c) {
     struct cut k = {turned_size_of(c), 0, 0};
     int64_t blocks = turned_blocks(&k.s, k.s.B, TURNED_CHUNK);
-    int64_t units = blocks < k.s.B ? blocks : k.s.B; /* of several short sequences, or one */
+    int64_t units = blocks < k.s.B ? blocks : k.s.B; /* a unit has several short sequences, or one */
     k.tiles = units < MAX_TILES ? units : MAX_TILES;
     k.cuts = k.tiles < MAX_CUTS ? MAX_CUTS : 1;
     if (k.cuts > k.s.N) k.cuts = k.s.N;
     return k;
 }
 
-/* Sequences and states of part i; `first` and `count`: its channels. */
+/* The sequences and states of a part. `first` and `count` are its range of channels, where a channel is one state. */
 struct part {
     struct range sequences;
     int64_t cut, first, count;
@@ -44,8 +45,9 @@ static struct part part_of(const struct cut *k, int64_t i) {
                          (states.end - states.begin) * k->s.D};
 }
 
-/* Scratch of a part: angles of a block's tokens, h of a sequence; backward the turned states p of the tokens, the G and
- * the sums for dK and db of each channel, those of dW, and a block's for db. */
+/* Scratch arrays of a part: the angles of a block's tokens, and h of a sequence. Backward also has the turned states p
+ * of the block's tokens, G and the sums for dK and db of each channel, the sums for dW, and the sums of one block for
+ * db. */
 struct walk {
     real *theta, *p_re, *p_im, *h_re, *h_im, *G_re, *G_im, *dk_re, *dk_im, *db, *db_block, *dW;
 };
@@ -69,7 +71,8 @@ static struct walk walk_of(const struct cut *k, enum pass pass, struct scratch *
     return w;
 }
 
-/* A copy of y, or of dx and du, for each range of states. The copies are added in order. */
+/* If the states are cut, each range of states has its own copy of y (backward: of dx and du). The copies are added in
+ * order. */
 struct shares {
     struct scratch_rows y, dx, du;
 };
@@ -94,7 +97,7 @@ static size_t scan_turned_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* theta of a block's tokens, without b. */
+/* Computes W u of a block's tokens, which is theta without b. */
 static void angles(const struct call *c, const struct turned_size *s, struct part p, struct turned_block k,
                    real *theta) {
     real_gemm(false, true, k.n * k.length, p.count, s->I, 1, tensor_real(c->in[TURNED_U]) + (k.b * s->T + k.t) * s->I,
@@ -162,7 +165,7 @@ static void scan_turned_cpu_forward(const struct call *c, const struct exec *exe
 
 /* --- backward ----------------------------------------------------------------------------------------------------- */
 
-/* p = e^(i theta) h, then h = p + x. */
+/* Computes p = e^(i theta) h, then h = p + x. */
 static void step_again(const struct call *c, const struct turned_size *s, struct part p, const struct walk *w,
                        int64_t row, int64_t token) {
     const real *x = tensor_real(c->in[TURNED_X]) + token * s->D;
@@ -182,7 +185,7 @@ static void step_again(const struct call *c, const struct turned_size *s, struct
     }
 }
 
-/* theta becomes its gradient; G goes on to the token before. */
+/* Replaces theta by its gradient, and G by the gradient that flows to the previous token. */
 static void step_backward(const struct call *c, const struct turned_size *s, struct part p, const struct walk *w,
                           int64_t row, int64_t token, real *dx) {
     const real *x = tensor_real(c->in[TURNED_X]) + token * s->D, *dy = call_dout(c, TURNED_Y) + token * s->D;
@@ -248,7 +251,7 @@ static void backward_part(const struct call *c, const struct cut *k, struct part
     }
 }
 
-/* dK of a part's states (+)= the sums of their channels. */
+/* Writes, or adds, dK of a part's states: the sums over their channels. */
 static void put_read_out(const struct call *c, int input, int64_t D, struct part p, const real *sums, bool add) {
     for (int64_t first = 0; first < p.count && c->din[input]; first += D) {
         double sum = 0;
@@ -288,7 +291,7 @@ static void scan_turned_cpu_backward(const struct call *c, const struct exec *ex
     }
 }
 
-/* Tolerance: an angle is a sum of products in working precision, and a state turns by the sum of up to T of them. */
+/* Tolerance: an angle is a sum of products in working precision, and a state turns by the sum of up to T angles. */
 const struct kernel kernel_scan_turned_cpu = {
     .name = "scan_turned_cpu",
     .op = &op_scan_turned,

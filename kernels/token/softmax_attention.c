@@ -1,9 +1,12 @@
 /* softmax_attention.c - softmax attention, causal or over a whole sequence: the op and its reference.
  *
- *   p_ts = softmax_s(q_t . k_s / sqrt(dk)), over s <= t, or over all s < n;   y_t = sum_s p_ts v_s    per head
- * Adjoint: dv_s = sum_t p_ts dy_t;  ds_ts = p_ts (dy_t . v_s - sum_r p_tr dy_t . v_r);
- *   dq_t = sum_s ds_ts k_s / sqrt(dk);  dk_s = sum_t ds_ts q_t / sqrt(dk)
- * The gradient computes the probabilities again; forward keeps nothing for it. */
+ * Token t has a query q, a key k and a value v for each head, with dk numbers each. Causal attention sums over s <= t,
+ * else over all n tokens in use. ds_ts is the gradient of the score of query t and key s:
+ *   p_ts = softmax_s(q_t . k_s / sqrt(dk));   y_t = sum_s p_ts v_s
+ * Backward:
+ *   dv_s = sum_t p_ts dy_t;              ds_ts = p_ts (dy_t . v_s - sum_r p_tr dy_t . v_r)
+ *   dq_t = sum_s ds_ts k_s / sqrt(dk);   dk_s = sum_t ds_ts q_t / sqrt(dk)
+ * Backward computes the probabilities again; forward does not store them. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -42,8 +45,8 @@ static void softmax_attention_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, (int64_t[]){x->dims[0], x->dims[1], x->dims[2] / 3});
 }
 
-/* A head has T (T+1) / 2 pairs s <= t, or T^2 if it is not causal. A pair takes two products of length dk forward and
- * five backward; exp counts 10. */
+/* A head has T (T+1) / 2 pairs s <= t, or T^2 if it is not causal. A pair takes two products of length dk in forward
+ * and five in backward. An exponential counts as 10 FLOPs. */
 static struct cost softmax_attention_cost(const struct call *c, enum pass pass) {
     const struct attention_attr *a = attention_attr(c);
     double T = (double)c->in[0]->dims[1], y = (double)tensor_count(c->out[0]), D = (double)tensor_cols(c->out[0]);
@@ -52,7 +55,8 @@ static struct cost softmax_attention_cost(const struct call *c, enum pass pass) 
     return (struct cost){pairs * (10 * D + 17 * heads), sizeof(real) * 7 * y};
 }
 
-/* Variants: causal; over all keys; over the keys in use; over these and two rows before them. */
+/* Variant 0 is causal. Variant 1 attends to all keys, variant 2 to the keys in use, variant 3 to these and to two rows
+ * before them. */
 static bool softmax_attention_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 3) return false;
     struct op_sizes longer = *s;
@@ -84,13 +88,13 @@ const struct op op_softmax_attention = {
     .build = softmax_attention_build,
 };
 
-/* --- reference: one query after the other, sums in double --------------------------------------------------------- */
+/* --- reference: one query at a time, with sums in double ---------------------------------------------------------- */
 
 /* One head of one sequence. q, k and v point to the head's first column in token 0; tokens are `stride` = 3D apart. */
 struct head {
     const real *q, *k, *v;
     int64_t dk, stride;
-    double *p, *dk_sum, *dv_sum; /* scratch: a row of probabilities; backward, the gradients of all k and v */
+    double *p, *dk_sum, *dv_sum; /* scratch: a row of probabilities; in backward, the gradients of all k and v */
 };
 
 static struct head ref_head(const struct call *c, enum pass pass, struct scratch *s) {
@@ -117,7 +121,7 @@ static struct head head_at(const struct call *c, enum pass pass, int64_t b, int6
     return head;
 }
 
-/* Weights of query t over the first `keys` keys. */
+/* Computes the probabilities of query t for the first `keys` keys. */
 static void probabilities(const struct head *a, int64_t t, int64_t keys) {
     double top = -INFINITY, sum = 0;
     for (int64_t s = 0; s < keys; s++) {
@@ -149,7 +153,8 @@ static void softmax_attention_ref_forward(const struct call *c, const struct exe
     }
 }
 
-/* One query of `keys` keys: adds to dk_sum and dv_sum, writes dq. dqkv points to the head's q columns of token 0. */
+/* Computes the gradients of a query that reads `keys` keys: adds to dk_sum and dv_sum, and writes dq. dqkv points to
+ * the head's q columns at token 0. */
 static void ref_backward_query(const struct head *a, int64_t t, int64_t keys, const real *dy, real *dqkv,
                                bool accumulate) {
     double mean = 0, root = sqrt((double)a->dk);

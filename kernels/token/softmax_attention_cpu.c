@@ -1,9 +1,9 @@
-/* softmax_attention_cpu.c - softmax attention by products of matrices: a chunk of queries at a time, times all keys
- * that its last query sees. So scores take QUERIES x T numbers, not T x T.
+/* softmax_attention_cpu.c - softmax attention by matrix products; softmax_attention.c has the equations. A product has
+ * a chunk of queries and all keys that the chunk's last query reads. So scores take QUERIES x T numbers, not T x T.
  *
- * The heads of all sequences are distributed over a fixed number of slots. Each slot has its own scratch and walks its
- * heads in order. In a head the gradients of keys and values are summed over the chunks of queries in order. Equations:
- * softmax_attention.c. */
+ * The heads of all sequences are distributed over a fixed number of slots. Each slot has its own scratch memory and
+ * computes its heads in order. In a head, the gradients of keys and values are summed over the chunks of queries in
+ * order. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -69,7 +69,7 @@ static struct head head_of(const struct call *c, enum pass pass, int64_t pair, i
     return h;
 }
 
-/* Turns a row of n scores into probabilities; the scores from n to `end`, of future keys, become 0. */
+/* Turns a row of n scores into probabilities. The scores from n to `end` belong to future keys and become 0. */
 static void softmax_row(real *p, int64_t n, int64_t end) {
     real top = p[0], sum = 0;
 #pragma omp simd reduction(max : top)
@@ -85,19 +85,19 @@ static void softmax_row(real *p, int64_t n, int64_t end) {
     memset(p + n, 0, (size_t)(end - n) * sizeof *p);
 }
 
-/* Keys that a block of queries [t, t + rows) reads. */
+/* Returns the number of keys that the queries [t, t + rows) read. */
 static int64_t keys_of(const struct head *h, int64_t t, int64_t rows) {
     return h->causal ? t + rows : h->n;
 }
 
-/* p = probabilities of queries [t, t + rows) over keys_of them. */
+/* Sets p to the probabilities of the queries [t, t + rows) for the keys that they read. */
 static void probabilities(const struct head *h, int64_t t, int64_t rows) {
     int64_t keys = keys_of(h, t, rows), stride = 3 * h->D;
     real_gemm(false, true, rows, keys, h->dk, h->root, h->q + t * stride, stride, h->k, stride, false, h->p, keys);
     for (int64_t r = 0; r < rows; r++) softmax_row(h->p + r * keys, h->causal ? t + r + 1 : keys, keys);
 }
 
-/* Sets dk columns of all tokens to 0, unless they have to be added to. */
+/* Sets dk columns of all tokens to 0, unless they already have the gradient of another call. */
 static void clear(const struct head *h, real *to, int64_t stride, bool add) {
     for (int64_t t = 0; t < h->T && !add; t++) memset(to + t * stride, 0, (size_t)h->dk * sizeof *to);
 }
@@ -112,8 +112,8 @@ static void head_forward(const struct head *h) {
     }
 }
 
-/* Turns dp into the gradient of the scores, p (dp - sum p dp), in place. The sum equals dy . y, but computed from dp it
- * cancels exactly if one key has all the weight. */
+/* Turns dp into the gradient of the scores, p (dp - sum p dp), in place. The sum equals dy . y. But the sum over dp is
+ * better: if one key has all the weight, the difference is then exactly 0. */
 static void score_gradient(const struct head *h, int64_t t, int64_t rows) {
     int64_t keys = keys_of(h, t, rows);
     for (int64_t r = 0; r < rows; r++) {

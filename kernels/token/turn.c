@@ -1,9 +1,9 @@
 /* turn.c - rotary positions that depend on the input: the ops running_turn and turn_heads, and their references.
  * token.h has the equations.
  *
- * Gradients of running_turn, G_t the gradient of s_t, t descending:
+ * Gradients of running_turn, from the last token to the first, where G_t is the gradient of the angle s_t:
  *   G_t = G_{t+1} + pi (cos dsine - sin dcosine);   ddelta[h] = sum_r G rate[r];   drate[r] = sum_h G delta[h]
- * Gradients of turn_heads, (p, q) a pair of u = x + b and (dp, dq) the pair's gradient in du:
+ * Gradients of turn_heads, where (p, q) is a pair of u = x + b, and (dp, dq) is its gradient, a pair of du:
  *   dp = dy_0 cos + dy_1 sin;   dq = dy_1 cos - dy_0 sin;   dcosine = dy_0 p + dy_1 q;   dsine = dy_1 p - dy_0 q
  *   dx = sum over heads of du;   db = sum over tokens of du */
 #include "kernels/token/turn.h"
@@ -41,7 +41,7 @@ static void running_turn_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* A cosine or sine counts 10. */
+/* A cosine or sine counts as 10 FLOPs. */
 static struct cost running_turn_cost(const struct call *c, enum pass pass) {
     double in = (double)(tensor_count(c->in[0]) + tensor_count(c->in[1])), out = (double)tensor_count(c->out[0]);
     if (pass == PASS_FORWARD) return (struct cost){24 * out, sizeof(real) * (in + 2 * out)};
@@ -56,8 +56,8 @@ static bool running_turn_build(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
-/* The largest value, over all pairs, of the length of the angle's path, pi times the sum over tokens of |delta rate|;
- * or of the sum of the magnitudes of the angle's gradients. */
+/* Returns the largest value, over all pairs, of one of two sums over tokens: the length of the angle's path, which is
+ * pi times the sum of |delta rate|, or the sum of the magnitudes of the angle's gradients. */
 static double longest_path(const struct call *c, bool of_gradients) {
     struct turn_size s = running_turn_size(c);
     double longest = 0;
@@ -76,8 +76,8 @@ static double longest_path(const struct call *c, bool of_gradients) {
     return longest;
 }
 
-/* The error of an angle counts in units of the length of its path, although whole turns are subtracted from the angle.
- * The errors of its cosine and sine, and of their gradients, do so too. */
+/* The error of an angle grows with the length of its path, although whole turns are subtracted from the angle. So do
+ * the errors of its cosine and sine, and of their gradients. */
 static double running_turn_terms(const struct call *c, enum pass pass, int j) {
     double path = 1 + longest_path(c, false), most = 0;
     if (pass == PASS_FORWARD) return path;
@@ -120,7 +120,7 @@ static void running_turn_ref_forward(const struct call *c, const struct exec *ex
     }
 }
 
-/* Scratch: G of all pairs of a sequence, and the gradients of a token's inputs. */
+/* Scratch arrays: G of all pairs of a sequence, and the gradients of a token's inputs. */
 static size_t running_turn_ref_workspace(const struct call *c, enum pass pass) {
     struct turn_size s = running_turn_size(c);
     return scratch_single(c, pass == PASS_FORWARD ? 0 : (size_t)(s.H * s.R + s.H + s.R) * sizeof(double));
@@ -198,7 +198,7 @@ static struct cost turn_heads_cost(const struct call *c, enum pass pass) {
     return (struct cost){3 * y + 12 * pairs, sizeof(real) * (2 * moved - y)};
 }
 
-/* Variants: all channels are turned; three are not. */
+/* In variant 0 all channels are turned, in variant 1 three are not. */
 static bool turn_heads_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     int64_t S = 2 * s->m + 3 * s->variant;
@@ -219,7 +219,7 @@ const struct op op_turn_heads = {
     .build = turn_heads_build,
 };
 
-/* Channel j of a head of a token before the turn: x + b. */
+/* Returns x + b of channel j of a head at a token. */
 static double biased(const struct call *c, struct turn_size s, int64_t token, int64_t h, int64_t j) {
     return (double)tensor_real(c->in[HEADS_X])[token * s.S + j] + tensor_real(c->in[HEADS_BIAS])[h * s.S + j];
 }
@@ -241,7 +241,7 @@ static void turn_heads_ref_forward(const struct call *c, const struct exec *exec
     }
 }
 
-/* Scratch: the sums for the gradients of a token's x, and of the bias. */
+/* Scratch arrays: the sums for the gradients of a token's x, and for the gradient of the bias. */
 static size_t turn_heads_ref_workspace(const struct call *c, enum pass pass) {
     struct turn_size s = turn_heads_size(c);
     return scratch_single(c, pass == PASS_FORWARD ? 0 : (size_t)((1 + s.H) * s.S) * sizeof(double));

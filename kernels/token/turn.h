@@ -1,4 +1,4 @@
-/* turn.h - sizes that the twins of running_turn and turn_heads share. */
+/* turn.h - sizes that the kernels of running_turn and turn_heads share. */
 #ifndef LRNN_KERNELS_TOKEN_TURN_H
 #define LRNN_KERNELS_TOKEN_TURN_H
 

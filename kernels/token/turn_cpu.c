@@ -1,5 +1,5 @@
-/* turn_cpu.c - running_turn and turn_heads on the CPU, with sequences, and chunks of rows, on threads, and the pairs of
- * a head in vectors. The equations are in turn.c. */
+/* turn_cpu.c - running_turn and turn_heads on the CPU; turn.c has the equations. For running_turn each thread computes
+ * one sequence, for turn_heads a chunk of rows. SIMD vectors run along the pairs of a head. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
@@ -10,7 +10,7 @@
 
 /* --- running_turn ------------------------------------------------------------------------------------------------- */
 
-/* Scratch of a sequence: forward its angles, backward their gradients. */
+/* Scratch memory of a sequence: its angles in forward, their gradients in backward. */
 static real *angles_of(const struct turn_size *s, struct scratch *scratch) {
     return scratch_reals(scratch, s->H * s->R);
 }
@@ -65,7 +65,7 @@ static void add_arrival(const struct call *c, int64_t e, int64_t R, real *G) {
 
 #define DOT_PARTS 16
 
-/* The sum of a[r] b[r], in the same number of partial sums on every machine. */
+/* Returns the sum of a[r] b[r], with the same number of partial sums on every machine. */
 static real dot(int64_t n, const real *a, const real *b) {
     real part[DOT_PARTS] = {0}, sum = 0;
     int64_t r = 0;
@@ -105,8 +105,8 @@ static void running_turn_cpu_backward(const struct call *c, const struct exec *e
     }
 }
 
-/* Tolerance: an angle is a sum over up to T tokens in working precision, and its error counts in units of its path
- * (op->terms). Its gradient is such a sum too. */
+/* Tolerance: an angle is a sum over up to T tokens in working precision, and its error is measured in units of its
+ * path's length (op->terms). Its gradient is such a sum too. */
 const struct kernel kernel_running_turn_cpu = {
     .name = "running_turn_cpu",
     .op = &op_running_turn,
@@ -145,7 +145,7 @@ static void turn_heads_cpu_forward(const struct call *c, const struct exec *exec
     }
 }
 
-/* Scratch of a chunk: the sums for the bias, and the gradient of x + b at one head of a token. */
+/* Scratch arrays of a chunk: the sums for the bias, and the gradient of x + b of one head at one token. */
 struct chunk_sums {
     real *db, *du;
 };

@@ -37,15 +37,15 @@ LRNN_INLINE int64_t tree_nodes(const struct tree *t) {
 
 enum tree_form { TREE_HERMITIAN, TREE_SKEW, TREE_FREE };
 
-/* One system per head, over complex numbers, with one equation per node v with parent p(v) and children ch(v)
- * (Myosotis, Egorov et al., section 3.5: A = 1):
- *   x_v + b_v x_p(v) + sum over c in ch(v) of c_c x_c = u_v;  hermitian: c = conj(b), skew: c = -conj(b), free: own c
- * with b = beta theta / sqrt(1 + |theta|^2) (our bound: the paper gives none; beta 0 = unbounded, b = theta), theta
- * from up, likewise c from down.
- * up, down: real and imaginary planes. Their rows are for the child: [1][P] for all nodes, [levels-1][P] one per level,
- * [nodes-1][P] one per node, or (B,nodes,P) one per node and sequence, where the root's row is not used. Only the free
- * form has `down`. All four are NULL if levels is 1. u (B,nodes,P) planes. leaves: ids (B), the real leaves of each
- * sequence, at most tree.leaves; or NULL. */
+/* A complex linear system for each head, with one equation per node v. p(v) is the parent of v, u the right-hand side,
+ * x the solution; b_v and c_v couple v and its parent (Myosotis, Egorov et al., section 3.5 with A = 1):
+ *   x_v + b_v x_p(v) + sum over children j of c_j x_j = u_v
+ * The form decides c: hermitian c = conj(b), skew c = -conj(b), free: c is an input of its own. `up` gives theta for b,
+ * `down` for c: b = beta theta / sqrt(1 + |theta|^2), or b = theta if beta is 0. The bound is ours, not the paper's.
+ * up, down: real and imaginary planes, with rows [1][P] (one for all nodes), [levels-1][P] (one per level),
+ * [nodes-1][P] (one per node), or (B,nodes,P) (one per node and sequence, where the root's row is not used). The row
+ * of v has the couplings of v and its parent. Only the free form has `down`. All four are NULL if levels is 1. u
+ * (B,nodes,P): planes. leaves: ids (B), the number of real leaves of each sequence, at most tree.leaves; or NULL. */
 struct tree_system {
     struct tree tree;
     enum tree_form form;
@@ -58,10 +58,11 @@ struct tree_system {
 /* Solves the system -> x_re (B,nodes,P); *x_im receives the imaginary plane. */
 struct tensor *tree_solve(struct graph *g, const struct tree_system *s, struct tensor **x_im);
 
-/* y[b][v] = w[b][v] + p[row of v], but y = w for the root: w (B,nodes,P), p of a shared shape above -> (B,nodes,P). */
+/* y[b][v] = w[b][v] + p[row of v], but y = w for the root. w (B,nodes,P); p has one of the first three shapes of `up`.
+ * Returns y (B,nodes,P). */
 struct tensor *tree_add(struct graph *g, const struct tree *tree, struct tensor *w, struct tensor *p);
 
-/* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
+/* --- attributes of a call, for its kernels ------------------------------------------------------------------------ */
 
 /* The attribute of tree_add is only the tree. */
 LRNN_INLINE const struct tree *tree_add_attr(const struct call *c) {

@@ -1,8 +1,9 @@
-/* tree_add.c - adds a table whose rows the nodes of a tree share to the nodes' own values: the op, its reference and
- * its CPU twin.
+/* tree_add.c - adds a row of a table to each node of a tree; several nodes may share a row. The file has the op, its
+ * reference and its CPU kernel.
  *
- *   y[b][v] = w[b][v] + p[row of v]; the root has no row
- * Adjoint: dw = dy;  dp[row] = sum over the batch and the nodes of that row of dy. */
+ * Sequence b has the values w[b][v] at node v; p is the table:
+ *   y[b][v] = w[b][v] + p[row of v];   the root has no row, so y = w there
+ * Gradients: dw = dy;  dp[row] = sum of dy over the batch and over the nodes that use this row. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -65,7 +66,7 @@ static struct heads tree_add_heads(const struct call *c) {
     return (struct heads){tensor_cols(c->in[0]), {1, 1}, {1}};
 }
 
-/* A row of the table sums over sequences and nodes. */
+/* The gradient of a row of the table is a sum over sequences and nodes. */
 static double tree_add_terms(const struct call *c, enum pass pass, int j) {
     const struct tree *t = tree_add_attr(c);
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], P = c->in[0]->dims[2], n = tensor_count(c->in[1]);
@@ -139,7 +140,7 @@ static void tree_add_ref_backward(const struct call *c, const struct exec *e) {
         put(c->din[0] + i, call_accumulates(c, 0), call_dout(c, 0)[i]);
 }
 
-/* --- CPU: sequences in parallel, heads in lanes; the table's gradient in groups of sequences, summed in order --- */
+/* --- CPU: threads compute sequences, lanes compute heads; each group of sequences has its own sums for dp --------- */
 
 static void tree_add_cpu_forward(const struct call *c, const struct exec *e) {
     (void)e;
@@ -173,7 +174,7 @@ static size_t tree_add_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* sum[row] = sum of dy over the nodes of that row, over the sequences of one group. */
+/* Computes sum[row], the sum of dy over the sequences of one group and the nodes that use this row. */
 static void group_gradient(const struct call *c, struct range sequences, real *sum) {
     const struct tree *t = tree_add_attr(c);
     int64_t T = c->in[0]->dims[1], P = c->in[0]->dims[2];
@@ -222,8 +223,7 @@ const struct kernel kernel_tree_add_ref = {
 };
 
 /* Tolerance: dp sums up to B * nodes terms in `real`, the reference in double. Errors grow like the square root of the
- * number of terms, in units of the terms (op->terms), because a coupling that all nodes share has one sum, which may be
- * almost 0. */
+ * number of terms. They are measured in units of the terms (op->terms), because the sum itself may be almost 0. */
 const struct kernel kernel_tree_add_cpu = {
     .name = "tree_add_cpu",
     .op = &op_tree_add,

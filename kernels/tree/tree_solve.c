@@ -1,13 +1,17 @@
 /* tree_solve.c - linear systems on perfect trees, solved exactly by one pass up and one pass down: the op and its
  * reference.
  *
- *   x_v + b_v x_p(v) + sum over children c of c_c x_c = u_v
- * Up (leaves to root), the pivot a_v and the right-hand side after elimination; down (Myosotis, Eq. 9 to 12):
- *   a_v = 1 - sum_c c_c b_c / a_c     z_v = (u_v - sum_c c_c z_c) / a_v
- *   x_root = z_root,  x_v = z_v - (b_v / a_v) x_p(v)
- * Adjoint, g the incoming gradient: T^H lambda = g is the same system with b -> conj(c), c -> conj(b), a -> conj(a);
- *   du = lambda;  db_v = -lambda_v conj(x_p(v));  dc_v = -lambda_p(v) conj(x_v);  hermitian and skew: db += +-conj(dc)
- * and through the bound b = beta s theta, s = (1 + |theta|^2)^-1/2:
+ * Node v has the parent p(v), the right-hand side u_v, the unknown x_v and the couplings b_v and c_v with its parent:
+ *   x_v + b_v x_p(v) + sum over children j of c_j x_j = u_v
+ * The pass up, from the leaves to the root, eliminates the children; a_v is the pivot and z_v the new right-hand side.
+ * The pass down gives x (Myosotis, Eq. 9 to 12):
+ *   up     a_v = 1 - sum_j c_j b_j / a_j,   z_v = (u_v - sum_j c_j z_j) / a_v
+ *   down   x_root = z_root,   x_v = z_v - (b_v / a_v) x_p(v)
+ *
+ * Backward: T is the matrix of the system and g the gradient of x. T^H lambda = g is the same system with b replaced by
+ * conj(c), c by conj(b) and a by conj(a). Then
+ *   du = lambda;   db_v = -lambda_v conj(x_p(v));   dc_v = -lambda_p(v) conj(x_v)
+ * If c = +-conj(b) (hermitian or skew), db += +-conj(dc). The bound is b = beta s theta, s = (1 + |theta|^2)^-1/2, so
  *   dtheta = beta (s db - s^3 theta Re(conj(theta) db))
  * Complex tensors are two real planes; the gradient of z is stored as dL/dre + i dL/dim. */
 #include <complex.h>
@@ -191,9 +195,9 @@ const struct op op_tree_solve = {
     .build = tree_solve_build,
 };
 
-/* --- reference: one head of one sequence after the other, in double -------------------------------------------- */
+/* --- reference: one head of one sequence at a time, in double -------------------------------------------------- */
 
-/* One value per node each; db and dc one per row of the tables. */
+/* The arrays have one value per node; db and dc have one per row of the tables. */
 struct nodes {
     double complex *b, *c, *inverse, *x, *lambda, *db, *dc;
 };
@@ -216,7 +220,7 @@ static struct nodes nodes_of(const struct call *c, enum pass pass) {
     return take_nodes(c, &s);
 }
 
-/* Element i of the complex tensor whose planes are inputs `plane` and plane + 1. */
+/* Returns element i of the complex tensor whose planes are inputs `plane` and plane + 1. */
 static double complex input_at(const struct call *c, int plane, int64_t i) {
     return tensor_real(c->in[plane])[i] + I * (double)tensor_real(c->in[plane + 1])[i];
 }
@@ -225,7 +229,7 @@ static double complex bounded(double beta, double complex theta) {
     return beta > 0 ? beta * theta / sqrt(1 + creal(theta * conj(theta))) : theta;
 }
 
-/* 1 / z, spelt out: compilers divide complex numbers in different ways. */
+/* Returns 1 / z. It is spelt out, because compilers divide complex numbers in different ways. */
 static double complex reciprocal(double complex z) {
     double size = creal(z) * creal(z) + cimag(z) * cimag(z);
     return conj(z) / size;
@@ -255,7 +259,7 @@ static void factor(const struct call *c, const struct tree *t, struct nodes n, i
         }
 }
 
-/* x is the right-hand side and becomes the solution. */
+/* Solves the system. On entry x has the right-hand side, afterwards the solution. */
 static void solve(const struct tree *t, struct nodes n, double complex *x) {
     int64_t leaves = t->leaves;
     struct tree_level below = {0}, v = tree_bottom(t, leaves);
@@ -296,7 +300,7 @@ static void clear(double complex *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] = 0;
 }
 
-/* x[v] = element of the planes re and im (NULL = 0) of head p, for real nodes; 0 for padding. */
+/* Sets x[v] to the element of head p in the planes re and im (NULL: zeros) for real nodes, and to 0 for padding. */
 static void gather(const struct tree *t, const real *re, const real *im, int64_t P, int64_t T, double complex *x) {
     clear(x, T);
     struct tree_level v = tree_bottom(t, t->leaves);

@@ -1,5 +1,5 @@
-/* tree_walk.h - parts that the twins of the tree ops share: the walk level by level, and the row of a table of
- * couplings that belongs to a node. */
+/* tree_walk.h - code that the kernels of the tree ops share: the levels of a tree, and the row of a table of couplings
+ * that belongs to a node. */
 #ifndef LRNN_KERNELS_TREE_TREE_WALK_H
 #define LRNN_KERNELS_TREE_TREE_WALK_H
 
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TREE_GROUPS 16 /* most groups of sequences, each with a partial sum of a shared gradient */
+#define TREE_GROUPS 16 /* most groups of sequences; each group has its own sums for shared gradients */
 
 enum tree_input { TREE_UP_RE, TREE_UP_IM, TREE_DOWN_RE, TREE_DOWN_IM, TREE_U_RE, TREE_U_IM, TREE_LEAVES, TREE_INPUTS };
 
@@ -53,7 +53,7 @@ LRNN_INLINE struct tree_level tree_root(const struct tree *t, int64_t leaves) {
     return v;
 }
 
-/* Real children of real node i of `above`. */
+/* Returns the number of real children of the real node i of the level `above`. */
 LRNN_INLINE int64_t tree_children(const struct tree *t, struct tree_level below, int64_t i) {
     int64_t left = below.real - i * t->arity;
     return left < t->arity ? left : t->arity;
@@ -67,12 +67,12 @@ LRNN_INLINE enum tree_sharing tree_sharing(const struct tree *t, const struct te
     return p->dims[0] == t->levels - 1 ? SHARED_BY_LEVEL : OWN_OF_NODE;
 }
 
-/* Row of the table, within one sequence, for node i of level v. */
+/* Returns the row of the table, within one sequence, for node i of level v. */
 LRNN_INLINE int64_t tree_row(enum tree_sharing sharing, struct tree_level v, int64_t i) {
     return sharing == SHARED_BY_ALL ? 0 : sharing == SHARED_BY_LEVEL ? v.l : v.offset + i;
 }
 
-/* The nodes that share a row of a table of a whole tree are contiguous. Stores the first, and one past the last. */
+/* The nodes that share a row of a table are neighbours. Stores the first of them, and the one after the last. */
 LRNN_INLINE void tree_row_nodes(const struct tree *t, enum tree_sharing sharing, int64_t row, int64_t *first,
                                 int64_t *end) {
     *first = sharing == SHARED_BY_ALL ? 0 : row;
@@ -90,12 +90,13 @@ struct tree tree_for(int64_t arity, int64_t leaves);
 struct tensor *input_couplings(struct graph *g, const struct op_sizes *nodes, const struct tree *t,
                                enum tree_sharing sharing, const char *name);
 
-/* The parent of a node that is not the root. Counted back from the root, nodes are numbered like in a heap. */
+/* Returns the parent of a node that is not the root. Counted back from the root, nodes are numbered as in a heap. */
 LRNN_INLINE int64_t tree_parent(const struct tree *t, int64_t nodes, int64_t node) {
     return nodes - 1 - (nodes - 2 - node) / t->arity;
 }
 
-/* The tree of a sequence with that many leaves. A chain becomes as long as the sequence, with one leaf or none. */
+/* Returns the tree of a sequence with that many leaves. A chain becomes as long as the sequence, with one leaf or none.
+ */
 LRNN_INLINE struct tree tree_with_leaves(struct tree t, int64_t leaves) {
     if (leaves < t.leaves) t.leaves = leaves;
     if (t.arity > 1) return t;
@@ -104,7 +105,7 @@ LRNN_INLINE struct tree tree_with_leaves(struct tree t, int64_t leaves) {
     return t;
 }
 
-/* The tree of sequence b, with its real leaves. */
+/* Returns the tree of sequence b, with its number of real leaves. */
 LRNN_INLINE struct tree tree_of_sequence(const struct call *c, int64_t b) {
     struct tree t = tree_solve_attr(c)->tree;
     return tree_with_leaves(t, c->in[TREE_LEAVES] ? tensor_i32(c->in[TREE_LEAVES])[b] : t.leaves);
