@@ -564,7 +564,7 @@ static enum status fill_tables(struct report_tables *tables, const struct record
     tables->confirm = filter->asked->confirm;
     tables->tell_builds = filter->asked->tell_builds;
     tables->has_published = published_read(&tables->published, out, &why) == ST_OK;
-    if (!tables->has_published) fprintf(stderr, "lrnn: the report has no published numbers: %s\n", why.text);
+    if (!tables->has_published) fprintf(stderr, "lrnn: no published numbers beside ours: %s\n", why.text);
     enum status status = ST_OK;
     for (int i = 0; i < n_rows && status == ST_OK; i++) status = compute(&rows[i], filter->asked, tables, out, e);
     TRY(status);

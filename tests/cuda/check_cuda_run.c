@@ -515,7 +515,7 @@ END_TEST
 
 /* If a graph takes neither launches that overlap nor branches, the step is captured without them. */
 START_TEST(a_capture_that_fails_is_said_and_the_run_goes_on) {
-    static const char *const said[] = {"", ", so every step is launched anew",
+    static const char *const said[] = {"", ", so every step launches its kernels again",
                                        " with overlapping launches and is captured without them"};
     const char *line = in_folder("train " SMALL " bdlru:m=2,blocks=4 --epochs 2 --batch 32 --device cuda");
     char wanted[128];

@@ -366,7 +366,7 @@ START_TEST(fresh_seeds_confirm_what_others_chose) {
     free(text);
     struct report_filter all = {.confirm = 5};
     ck_assert_int_eq(report_tables_make(&tables, &fixture_set, &all, fixture_folder, &fixture_problem), ST_USAGE);
-    ck_holds(fixture_problem.text, "--confirm-seeds 5: lstm on s5 has 5 seeds, and none is left");
+    ck_holds(fixture_problem.text, "--confirm-seeds 5: lstm on s5 has 5 seeds, so no seed is left");
     for (int i = 0; i < 5; i++) fixture_records[i].run.val_metric = 0.1; /* now 0.003, which has seed 4 and not 5 */
     all.confirm = 1;
     ck_assert_int_eq(report_tables_make(&tables, &fixture_set, &all, fixture_folder, &fixture_problem), ST_DATA);
