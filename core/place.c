@@ -218,6 +218,8 @@ static struct place_mark *cpu_mark_create(const struct place *p) {
     return NULL;
 }
 
+static void cpu_load(void) {}
+
 static bool cpu_capture_begin(const struct place *p) {
     (void)p;
     return false;
@@ -244,6 +246,8 @@ static const struct place_ops cpu_ops = {
     .fill = cpu_fill,
     .wait = cpu_wait,
     .mark_create = cpu_mark_create,
+    .load_begin = cpu_load,
+    .load_end = cpu_load,
     .capture_begin = cpu_capture_begin,
     .capture_failure = cpu_capture_failure,
 };
@@ -326,6 +330,14 @@ void place_mark_wait(const struct place *p, struct place_mark *m) {
 
 double place_mark_seconds(const struct place *p, struct place_mark *from, struct place_mark *to) {
     return from && to ? ops_of(p)->mark_seconds(from, to) : 0;
+}
+
+void place_load_begin(const struct place *p) {
+    ops_of(p)->load_begin();
+}
+
+void place_load_end(const struct place *p) {
+    ops_of(p)->load_end();
 }
 
 bool place_capture_begin(const struct place *p) {

@@ -105,6 +105,14 @@ void place_mark_wait(const struct place *p, struct place_mark *m);
 /* Waits for both marks and returns the time between them; 0 on the CPU. */
 double place_mark_seconds(const struct place *p, struct place_mark *from, struct place_mark *to);
 
+/* --- the first walk of a graph ------------------------------------------------------------------------------------ */
+
+/* Between these, no other run of the process captures, replays or allocates on a device. They belong around a graph's
+ * first walk: it loads kernels, and the driver may load them only when no thread has queued work. Only walks stand
+ * between them. */
+void place_load_begin(const struct place *p);
+void place_load_end(const struct place *p);
+
 /* --- captures: a walk recorded once and replayed ------------------------------------------------------------------ */
 
 struct place_capture;
@@ -144,6 +152,8 @@ struct place_ops {
     void (*mark_set)(const struct place *p, struct place_mark *m);
     void (*mark_wait)(struct place_mark *m);
     double (*mark_seconds)(struct place_mark *from, struct place_mark *to);
+    void (*load_begin)(void);
+    void (*load_end)(void);
     bool (*capture_begin)(const struct place *p);
     struct place_capture *(*capture_end)(const struct place *p);
     const char *(*capture_failure)(const struct place *p);

@@ -12,7 +12,8 @@
 
 #define OLDEST_DEVICE 75 /* compute capability x 10 that the program is compiled for */
 #define FILL_THREADS  256
-#define COPY_AHEAD    4 /* vectors that a thread loads before it stores the first */
+#define SPARES_MOST   64 /* the most runs of a population */
+#define COPY_AHEAD    4  /* vectors that a thread loads before it stores the first */
 /* so long because the device's clock of nanoseconds may tick only once per microsecond */
 #define CLOCK_NANOSECONDS 2e5
 
@@ -34,8 +35,8 @@ static __device__ uint64_t device_nanoseconds(void) {
  * this lock as readers. Calls that allocate or free memory or handles of the device hold it as writers. Waiting writers
  * come before new readers. Such a call may wait until no thread has queued work: on an H200, with three or four runs
  * that queued their steps, one call returned only when a run had ended. It may also end the captures of other threads,
- * as cublasDestroy does (by cudaDeviceSynchronize). Launches that are not captured, as in evaluations, do not take the
- * lock. */
+ * as cublasDestroy does (by cudaDeviceSynchronize). A graph's first walk loads kernels, which is such a call too.
+ * Launches of later walks that are not captured, as in evaluations, do not take the lock. */
 static pthread_rwlock_t device_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 struct device_alone {
@@ -90,6 +91,7 @@ static int devices(const char **why) {
 /* A caller's stream has no second queue: the context then has no branches. */
 static bool open_queues(struct cuda_context *cuda) {
     device_alone lock;
+    if (cuda->now.blas) return true; /* from an earlier place */
     return cuda_queue_open(cuda, &cuda->now) && (cuda->now.borrowed || cuda_queue_open(cuda, &cuda->beside));
 }
 
@@ -100,8 +102,72 @@ static void close_context(struct cuda_context *cuda) {
     delete cuda;
 }
 
+/* Queues of closed places, for the next places on their devices. A population's member opens a place for each of its
+ * runs, and streams, handles and workspaces take longer to make than many steps. */
+struct spare {
+    int index; /* of the device */
+    struct cuda_queue now, beside;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct spare list[SPARES_MOST];
+    int n;
+} spares = {PTHREAD_MUTEX_INITIALIZER, {}, 0};
+
+/* Gives the context such queues of its device, if there are any. */
+static void take_spare(struct cuda_context *cuda) {
+    pthread_mutex_lock(&spares.lock);
+    for (int i = spares.n - 1; i >= 0 && !cuda->now.stream; i--) {
+        if (spares.list[i].index != cuda->index) continue;
+        cuda->now = spares.list[i].now;
+        cuda->beside = spares.list[i].beside;
+        cuda->now.alone = cuda->beside.alone = true;
+        spares.list[i] = spares.list[--spares.n];
+    }
+    pthread_mutex_unlock(&spares.lock);
+}
+
+/* Keeps the queues of a context, unless there are enough, or it has failed or uses a caller's stream. Waits for work
+ * that is left in them. */
+static bool keep_spare(const struct cuda_context *cuda) {
+    if (cuda->now.borrowed || cuda->failed || cudaStreamSynchronize(cuda->now.stream) != cudaSuccess ||
+        cudaStreamSynchronize(cuda->beside.stream) != cudaSuccess)
+        return false;
+    pthread_mutex_lock(&spares.lock);
+    bool kept = spares.n < SPARES_MOST;
+    if (kept) spares.list[spares.n++] = {cuda->index, cuda->now, cuda->beside};
+    pthread_mutex_unlock(&spares.lock);
+    return kept;
+}
+
+/* Closes the queues that are kept for a device, because their memory is needed. */
+static void close_spares(int index) {
+    struct cuda_context last = {};
+    last.index = index;
+    for (take_spare(&last); last.now.stream; take_spare(&last)) {
+        device_alone lock;
+        cuda_queue_close(&last.now);
+        cuda_queue_close(&last.beside);
+        last.now = last.beside = {};
+    }
+}
+
+/* Returns the bytes that close_spares would free. */
+static size_t spare_bytes(int index) {
+    size_t bytes = 0;
+    pthread_mutex_lock(&spares.lock);
+    for (int i = 0; i < spares.n; i++)
+        if (spares.list[i].index == index) bytes += 2 * CUDA_BLAS_WORKSPACE;
+    pthread_mutex_unlock(&spares.lock);
+    return bytes;
+}
+
 static void close_place(struct place *p) {
-    close_context(p->cuda);
+    if (keep_spare(p->cuda))
+        delete p->cuda;
+    else
+        close_context(p->cuda);
 }
 
 /* Removes environment variables that would change cuBLAS's products without a trace. Only a run's flags may change
@@ -139,6 +205,15 @@ static __global__ void copy_kernel(char *to, const char *from, size_t vectors, s
         for (size_t i = vectors * sizeof(float4) + threadIdx.x; i < bytes; i += blockDim.x) to[i] = from[i];
 }
 
+/* Loads the place's own kernels, which are also launched outside of walks. False: they are not compiled for this
+ * device. */
+static bool load_kernels(struct cuda_context *cuda, cudaFuncAttributes *filling) {
+    cudaFuncAttributes copying;
+    device_alone lock;
+    return CUDA_TRY(cuda, cudaFuncGetAttributes(filling, fill_kernel)) &&
+           CUDA_TRY(cuda, cudaFuncGetAttributes(&copying, copy_kernel));
+}
+
 /* Fills in the place's context. `shared`: other parts of the process use the device, and `stream` is theirs. */
 static enum status open_context(struct place *p, bool shared, cudaStream_t stream, struct error *e) {
     cudaFuncAttributes attributes;
@@ -148,6 +223,7 @@ static enum status open_context(struct place *p, bool shared, cudaStream_t strea
     cuda->index = p->index;
     cuda->now.borrowed = shared;
     cuda->now.stream = stream;
+    if (!shared) take_spare(cuda);
     /* A thread that waits for a stream sleeps. By default it would spin, and each thread of a population would occupy a
      * core. */
     bool good =
@@ -164,7 +240,7 @@ static enum status open_context(struct place *p, bool shared, cudaStream_t strea
     const char *sync = getenv("LRNN_CUDA_SYNC");
     cuda->careful = sync && *sync && *sync != '0';
     cuda->walks = cuda->careful || is_off("LRNN_CUDA_GRAPH");
-    good = good && CUDA_TRY(cuda, cudaFuncGetAttributes(&attributes, fill_kernel)) && /* compiled for this device? */
+    good = good && load_kernels(cuda, &attributes) &&
            CUDA_TRY(cuda, cudaDeviceGetAttribute(&memory, cudaDevAttrMaxSharedMemoryPerBlockOptin, p->index)) &&
            open_queues(cuda);
     p->cuda = cuda;
@@ -244,6 +320,7 @@ static enum status describe(const struct place *p, struct place_info *info, stru
     snprintf(info->name, sizeof info->name, "%s", properties.name);
     snprintf(info->driver, sizeof info->driver, "CUDA driver %d.%d / runtime %d.%d", driver / 1000, driver % 1000 / 10,
              runtime / 1000, runtime % 1000 / 10);
+    info->free += spare_bytes(p->index);
     info->major = properties.major;
     info->minor = properties.minor;
     info->code = p->cuda->capability;
@@ -270,6 +347,11 @@ static enum status reserve(const struct place *p, struct arena *a, size_t bytes,
     size_t size = (bytes ? bytes : 1) + ARENA_ALIGN, available = 0, total = 0;
     void *base = nullptr;
     cudaError_t result = reserve_bytes(&base, size);
+    if (result != cudaSuccess && spare_bytes(p->index) > 0) {
+        cudaGetLastError();
+        close_spares(p->index);
+        result = reserve_bytes(&base, size);
+    }
     if (result != cudaSuccess) {
         cudaGetLastError(); /* after running out of memory, the device can still be used */
         cudaMemGetInfo(&available, &total);
@@ -419,6 +501,14 @@ static void give_up_captures(struct cuda_context *cuda) {
     *cuda->failure = '\0';
 }
 
+static void load_begin(void) {
+    pthread_rwlock_wrlock(&device_lock);
+}
+
+static void load_end(void) {
+    pthread_rwlock_unlock(&device_lock);
+}
+
 static bool capture_begin(const struct place *p) {
     struct cuda_context *cuda = p->cuda;
     if (cuda->walks || cuda->failed) return false;
@@ -496,6 +586,8 @@ const struct place_ops cuda_place_ops = {
     .mark_set = mark_set,
     .mark_wait = mark_wait,
     .mark_seconds = mark_seconds,
+    .load_begin = load_begin,
+    .load_end = load_end,
     .capture_begin = capture_begin,
     .capture_end = capture_end,
     .capture_failure = capture_failure,

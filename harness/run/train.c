@@ -30,6 +30,13 @@ static void walk_step(struct trainer *t) {
     graph_forward(&t->update, t->live);
 }
 
+/* The first step of a device loads the kernels. */
+static void first_step(struct trainer *t) {
+    place_load_begin(&t->place);
+    walk_step(t);
+    place_load_end(&t->place);
+}
+
 /* Captures the kernel launches of a step on a device, so that later steps can replay them. If a step cannot be
  * captured, every step launches its kernels again, which is slower but gives the same bits. */
 static void capture_step(struct trainer *t) {
@@ -54,6 +61,8 @@ void trainer_step(struct trainer *t) {
     if (queued && t->steps_queued == 1) capture_step(t);
     if (t->capture)
         place_replay(&t->place, t->capture);
+    else if (queued && t->steps_queued == 0)
+        first_step(t);
     else
         walk_step(t);
     t->steps_queued += queued;
@@ -92,7 +101,10 @@ bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores
     metrics_reset(&t->metrics);
     for (int64_t first = 0; first < n && whole; first += B) {
         int64_t in_use = split_store_select(store, first, &t->eval_net, &b);
+        if (!t->evaluates) place_load_begin(&t->place);
         graph_forward(&t->eval, t->live);
+        if (!t->evaluates) place_load_end(&t->place);
+        t->evaluates = true;
         graph_get(&t->eval, t->eval_net.predictions, t->predictions);
         graph_get(&t->eval, t->eval_net.loss, &loss);
         if (place_wait(&t->place, NULL) != ST_OK)

@@ -31,6 +31,7 @@ struct trainer {
     struct arena there;
     /* a captured step, which is replayed; NULL on the CPU and before the second step */
     struct place_capture *capture;
+    bool evaluates;       /* it has evaluated a batch before */
     int64_t steps_queued; /* on a device, number of steps since the trainer was made */
     size_t device_bytes;  /* device memory of the run; 0 on the CPU */
 

@@ -252,6 +252,58 @@ START_TEST(replays_hold_back_while_memory_is_given_back) {
 }
 END_TEST
 
+/* Likewise while a walk loads a kernel. */
+START_TEST(replays_hold_back_while_kernels_are_loaded) {
+    struct place p;
+    struct error problem;
+    struct arena memory = {0};
+    pthread_t beside[3];
+    setenv("LRNN_CUDA_HOST_SLOW", "2", 1);
+    ck_assert_int_eq(place_open(&p, "cuda", &problem), ST_OK);
+    ck_assert_int_eq(place_reserve(&p, &memory, 100, &problem), ST_OK);
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(pthread_create(&beside[i], NULL, replay_until_given_back, NULL), 0);
+    usleep(200000);
+    place_load_begin(&p);
+    place_fill(&p, memory.base, 1, 1);
+    place_load_end(&p);
+    given_back = true;
+    for (int i = 0; i < 3; i++) pthread_join(beside[i], NULL);
+    arena_free(&memory);
+    place_close(&p);
+}
+END_TEST
+
+static size_t free_memory(const struct place *p) {
+    struct place_info info;
+    struct error problem;
+    ck_assert_int_eq(place_describe(p, &info, &problem), ST_OK);
+    return info.free;
+}
+
+/* The next run takes the handles and workspaces of one that has ended. They count as free memory, and are given back
+ * where memory is short. */
+START_TEST(runs_take_over_queues_of_runs_before) {
+    struct place first, second;
+    struct error problem;
+    struct arena memory = {0};
+    setenv("LRNN_CUDA_HOST_MEMORY", "200000000", 1);
+    ck_assert_int_eq(place_open(&first, "cuda", &problem), ST_OK);
+    size_t alone = free_memory(&first);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(place_open(&second, "cuda", &problem), ST_OK);
+        ck_assert_uint_lt(free_memory(&first), alone);
+        place_close(&second);
+        size_t left = alone - free_memory(&first); /* what is no workspace stays */
+        ck_assert_uint_gt(left, 0);
+        ck_assert_uint_lt(left, 100000);
+    }
+    ck_assert_int_eq(place_reserve(&first, &memory, alone - 4096, &problem), ST_OK);
+    arena_free(&memory);
+    ck_assert_uint_eq(free_memory(&first), alone);
+    place_close(&first);
+}
+END_TEST
+
 /* A launch finds no memory, here and there in a run: a sentence, and never a prediction that no kernel made. */
 START_TEST(a_launch_without_memory_ends_the_run_with_a_sentence) {
     char line[1024], n[16];
@@ -312,6 +364,8 @@ Suite *check_cuda_population(void) {
 #ifdef LRNN_CUDA_HOST
     tcase_add_test(tests, a_run_that_begins_beside_waits_for_a_capture);
     tcase_add_test(tests, replays_hold_back_while_memory_is_given_back);
+    tcase_add_test(tests, replays_hold_back_while_kernels_are_loaded);
+    tcase_add_test(tests, runs_take_over_queues_of_runs_before);
     tcase_add_loop_test(tests, several_devices_share_the_runs, 0, 2);
     tcase_add_test(tests, devices_of_two_kinds_are_refused);
     tcase_add_test(tests, members_wait_for_memory);
