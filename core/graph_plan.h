@@ -10,7 +10,7 @@ extern "C" {
 
 /* A piece of planned memory: bytes at offset, live from moment `first` to moment `last`. Moments 0 to n - 1 are the
  * calls of the forward walk, n to 2n - 1 the calls of the backward walk (graph_backward_time). -1 is before the walks,
- * 2n after them. */
+ * 2n after them, when kernel->finish runs. */
 struct plan_buffer {
     size_t used, bytes, offset; /* bytes asked for; the same, rounded up to whole units; the place in memory */
     int first, last;
@@ -24,9 +24,11 @@ typedef void graph_watch(void *watcher, const struct call *c, enum pass pass);
 struct graph_plan {
     struct plan_buffer *buffers; /* every activation, gradient, workspace and table */
     int n_buffers;
-    int rounded_params; /* index of the buffer of parameters that are rounded for products; -1: none */
-    size_t bytes;       /* bytes of memory for all buffers */
-    size_t sum_bytes;   /* bytes that they would need without reuse */
+    struct deferred deferred; /* the calls whose parameters get their gradients at moment 2n */
+    int finish_buffer;        /* index of the buffer of their scratch; -1: none */
+    int rounded_params;       /* index of the buffer of parameters that are rounded for products; -1: none */
+    size_t bytes;             /* bytes of memory for all buffers */
+    size_t sum_bytes;         /* bytes that they would need without reuse */
     /* address of the buffers, in the memory of the graph or of options.beside; NULL: the graph is only measured, and no
      * memory is reserved */
     char *base;

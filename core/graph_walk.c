@@ -44,6 +44,17 @@ static void seed_gradients(struct graph *g) {
     }
 }
 
+/* Computes the gradients that calls have left for the end of the walk. For a watcher this is work of the first of them.
+ */
+static void finish(struct graph *g, const struct exec *x) {
+    const struct deferred *d = &g->plan->deferred;
+    if (d->n == 0) return;
+    tell(g, d->calls[0], PASS_BACKWARD);
+    if (g->options.guards) guard_before(g, 2 * g->n_calls);
+    d->calls[0]->kernel->finish(d, x);
+    if (g->options.guards) guard_after(g, 2 * g->n_calls, d->calls[0]->index);
+}
+
 void graph_backward(struct graph *g, struct step_state *state) {
     struct exec x = exec_of(g, state);
     seed_gradients(g);
@@ -57,5 +68,6 @@ void graph_backward(struct graph *g, struct step_state *state) {
         c->kernel->backward(c, &x);
         if (g->options.guards) guard_after(g, time, i);
     }
+    finish(g, &x);
     tell(g, NULL, PASS_BACKWARD);
 }

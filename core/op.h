@@ -32,6 +32,7 @@ struct graph;
 struct op;
 struct op_sizes;
 struct kernel;
+struct deferred;
 
 /* The numbers that change from step to step. They are in device memory, and only ops change them, so that a step can be
  * captured once and replayed. */
@@ -92,6 +93,7 @@ struct call {
     /* precision of this call's products, or of the products that read what it stores rounded */
     enum precision precision;
     struct rounded_params rounds;
+    bool deferred;        /* kernel->finish computes the gradients of its parameters, not kernel->backward */
     bool guards;          /* for tests: after each array of scratch there is a zone that nothing may read or write */
     int index;            /* position in the graph */
     int stream;           /* number of the dropout stream: the call's position if no call before it were fused */
@@ -109,6 +111,14 @@ LRNN_INLINE const real *call_dout(const struct call *c, int j) {
 LRNN_INLINE bool call_accumulates(const struct call *c, int i) {
     return (c->accumulate >> i) & 1u;
 }
+
+/* Calls of one kernel, in the order of the graph, whose parameters get their gradients at the end of a backward walk.
+ */
+struct deferred {
+    const struct call **calls;
+    int n;
+    void *scratch; /* as many bytes as kernel->finish_workspace asks for */
+};
 
 /* The cost of one pass: FLOPs (a multiply-add counts 2), and the smallest possible memory traffic in bytes. */
 struct cost {
@@ -188,14 +198,24 @@ struct kernel {
     /* Whether the kernel reads input i (-1: the gradient of output 0) only as a factor of products in the call's
      * precision. Then it reads the rounded copy, if there is one. NULL: it does not. */
     bool (*is_factor)(const struct call *c, int i);
+    /* Whether the kernel reads the gradient of output 0 as a factor, and unrounded too. As a factor it reads the
+     * rounded copy, if there is one. NULL: it does not. */
+    bool (*copies_dout)(const struct call *c);
     /* rounds_out, bit j: it stores output j rounded if c->out[j]->rounded asks for this. rounds_din, bit i: it stores
-     * the gradient of input i rounded if c->in[i]->grad_rounded asks for this. */
-    uint32_t rounds_out, rounds_din;
+     * the gradient of input i rounded if c->in[i]->grad_rounded asks for this. copies_out, bit j, and copies_din, bit
+     * i: it also stores a rounded copy in c->out[j]->factor or c->in[i]->grad_factor, unless the pointer is NULL. */
+    uint32_t rounds_out, rounds_din, copies_out, copies_din;
     /* Writes all outputs. It allocates nothing, is asynchronous on CUDA, and gives the same bits at any thread
      * count. */
     void (*forward)(const struct call *c, const struct exec *x);
     /* Writes every din[i] that is not NULL, or adds to it (call_accumulates). NULL for ops without a gradient. */
     void (*backward)(const struct call *c, const struct exec *x);
+    /* Whether the gradients of the call's parameters, which no other call of the backward walk reads, may be left to
+     * `finish`: it computes those of all such calls at once, after the walk. Until then the graph keeps the values of
+     * the call's inputs and the gradient of its output. NULL: never. */
+    bool (*defers)(const struct call *c);
+    size_t (*finish_workspace)(const struct deferred *d);
+    void (*finish)(const struct deferred *d, const struct exec *x);
 };
 
 #ifdef __cplusplus

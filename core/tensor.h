@@ -24,8 +24,10 @@ struct tensor_plan {
     bool has_grad, written; /* a gradient is wanted here; a call has written it */
     /* the moment at which the value is read last; at which the gradient is written first */
     int value_last, grad_first;
+    int factor_last;               /* the moment at which its rounded copy is read last */
     int value_buffer, grad_buffer; /* index of the buffer; -1: none */
-    int grad_writers;              /* number of calls that write the gradient */
+    int factor_buffer, grad_factor_buffer;
+    int grad_writers; /* number of active calls that write the gradient */
 };
 
 struct tensor {
@@ -47,7 +49,10 @@ struct tensor {
      * writes the gradient) stores it rounded to the precision of these products (graph_plan.c). A parameter keeps its
      * value; `factor` is then a copy that the first product of a forward walk rounds. */
     bool rounded, grad_rounded;
-    const real *factor;
+    /* True if products read the value (or the gradient) as a factor, and other calls read it unrounded. Then its
+     * producer (or the one call that writes the gradient) also stores it rounded in `factor` (or `grad_factor`). */
+    bool copied, grad_copied;
+    real *factor, *grad_factor; /* NULL: there is no rounded copy */
     struct tensor_plan plan;
 };
 

@@ -66,7 +66,7 @@ static struct plan_buffer *add_buffer(struct graph *g, size_t bytes, int first, 
 
 /* Marks the calls whose gradient is needed: the root depends on their outputs through tensors that need a gradient. */
 static void mark_active(struct graph *g) {
-    for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->plan.has_grad = false;
+    for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->plan.has_grad = false, g->tensors[i]->plan.grad_writers = 0;
     if (!g->options.training || !g->root) return;
     tensor_base(g->root)->plan.has_grad = true;
     for (int i = g->n_calls - 1; i >= 0; i--) {
@@ -79,19 +79,50 @@ static void mark_active(struct graph *g) {
         struct tensor *first = tensor_base(c->out[0]);
         c->plan.zero_dout = !first->plan.has_grad;
         first->plan.has_grad = true;
-        for (int j = 0; j < c->n_in; j++)
-            if (wants_gradient(c, j)) tensor_base(c->in[j])->plan.has_grad = true;
+        for (int j = 0; j < c->n_in; j++) {
+            if (!wants_gradient(c, j)) continue;
+            struct tensor *t = tensor_base(c->in[j]);
+            t->plan.has_grad = true;
+            t->plan.grad_writers++;
+        }
     }
+}
+
+/* Whether the gradients of the call's parameters may wait until the walk ends, because no other call adds to them. A
+ * graph input counts as a parameter here. */
+static bool may_defer(const struct call *c) {
+    if (!c->plan.active || !c->kernel->defers || !c->kernel->defers(c)) return false;
+    for (int j = 0; j < c->n_in; j++) {
+        const struct tensor *t = wants_gradient(c, j) ? tensor_base(c->in[j]) : NULL;
+        if (t && t->producer < 0 && t->plan.grad_writers > 1) return false;
+    }
+    return true;
+}
+
+/* Finds the calls that leave gradients to kernel->finish. All are of the first kernel that does so. */
+static void mark_deferred(struct graph *g) {
+    struct deferred *d = &g->plan->deferred;
+    d->n = 0;
+    for (struct call *c = g->calls; c < g->calls + g->n_calls; c++) {
+        c->deferred = may_defer(c) && (d->n == 0 || d->calls[0]->kernel == c->kernel);
+        if (c->deferred) d->calls[d->n++] = c;
+    }
+}
+
+/* Returns which output of its producer the tensor is; -1: it is none. */
+static int output_index(const struct graph *g, const struct tensor *t) {
+    const struct call *c = t->producer >= 0 ? &g->calls[t->producer] : NULL;
+    for (int j = 0; c && j < c->n_out; j++)
+        if (c->out[j] == t) return j;
+    return -1;
 }
 
 /* Whether the tensor's producer can store it rounded, and neither the caller nor the producer's gradient reads it. */
 static bool can_be_rounded(const struct graph *g, const struct tensor *t) {
-    if (t->dtype != DT_REAL || t->base || t->keep || t->producer < 0 || (g->root && t == tensor_base(g->root)))
-        return false;
+    int j = output_index(g, t);
+    if (j < 0 || t->dtype != DT_REAL || t->base || t->keep || (g->root && t == tensor_base(g->root))) return false;
     const struct call *c = &g->calls[t->producer];
-    for (int j = 0; j < c->n_out; j++)
-        if (c->out[j] == t) return c->kernel->rounds_out >> j & 1u && !(c->plan.active && c->op->needs_out >> j & 1u);
-    return false;
+    return c->kernel->rounds_out >> j & 1u && !(c->plan.active && c->op->needs_out >> j & 1u);
 }
 
 static bool is_factor(const struct call *c, int i) {
@@ -109,7 +140,6 @@ static void mark_rounded(struct graph *g) {
         t->rounded = reduced && can_be_rounded(g, t);
         t->grad_rounded = reduced && c && !t->base && !t->keep && t->plan.has_grad && !c->plan.zero_dout &&
                           t != tensor_base(g->root) && is_factor(c, -1);
-        t->plan.grad_writers = 0;
     }
     for (struct call *c = g->calls; c < g->calls + g->n_calls; c++)
         for (int i = 0; i < c->n_in; i++) {
@@ -120,13 +150,42 @@ static void mark_rounded(struct graph *g) {
             else
                 t->rounded &= is_factor(c, i);
             if (!c->plan.active || !wants_gradient(c, i)) continue;
-            t->grad_rounded &= c->kernel->rounds_din >> i & 1u && t->plan.grad_writers++ == 0;
+            t->grad_rounded &= c->kernel->rounds_din >> i & 1u && t->plan.grad_writers == 1;
         }
     for (int i = 0; i < g->n_tensors; i++) {
         struct tensor *t = g->tensors[i], *base = tensor_base(t);
         t->rounded = base->rounded;
         t->grad_rounded = base->grad_rounded;
     }
+}
+
+/* Marks the values and gradients that get a rounded copy, because products read them and other calls do too. */
+static void mark_copied(struct graph *g) {
+    bool reduced = g->options.precision != PRECISION_FULL;
+    for (int i = 0; i < g->n_tensors; i++) {
+        struct tensor *t = g->tensors[i];
+        int j = output_index(g, t);
+        const struct call *c = j >= 0 ? &g->calls[t->producer] : NULL;
+        t->plan.factor_last = -1;
+        t->copied = reduced && c && !t->rounded && c->kernel->copies_out >> j & 1u;
+        t->grad_copied = reduced && c && j == 0 && c->plan.active && c->kernel->copies_dout &&
+                         c->kernel->copies_dout(c) && !t->grad_rounded && t->plan.grad_writers == 1;
+    }
+    for (struct call *c = g->calls; c < g->calls + g->n_calls; c++)
+        for (int i = 0; i < c->n_in; i++) {
+            if (!c->in[i]) continue;
+            struct tensor *t = tensor_base(c->in[i]);
+            bool again = c->plan.active && !c->deferred;
+            int last = again ? graph_backward_time(g, c->index) : c->index;
+            if (is_factor(c, i) && last > t->plan.factor_last) t->plan.factor_last = last;
+            if (c->plan.active && wants_gradient(c, i)) t->grad_copied &= c->kernel->copies_din >> i & 1u;
+        }
+    for (int i = 0; i < g->n_tensors; i++) {
+        struct tensor *t = g->tensors[i], *base = tensor_base(t);
+        if (t == base) t->copied &= t->plan.factor_last >= 0;
+        t->grad_copied = base->grad_copied;
+    }
+    for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->copied = tensor_base(g->tensors[i])->copied;
 }
 
 static void extend(struct tensor *t, int time) {
@@ -145,6 +204,7 @@ static void value_lifetimes(struct graph *g) {
             if (!c->in[j]) continue;
             extend(c->in[j], i);
             if (c->plan.active && (c->op->needs_in >> j & 1u)) extend(c->in[j], graph_backward_time(g, i));
+            if (c->deferred) extend(c->in[j], end);
         }
         for (int j = 0; j < c->n_out; j++)
             if (c->plan.active && (c->op->needs_out >> j & 1u)) extend(c->out[j], graph_backward_time(g, i));
@@ -171,16 +231,21 @@ static void add_tensor_buffers(struct graph *g) {
     int end = 2 * g->n_calls;
     for (int i = 0; i < g->n_tensors; i++) {
         struct tensor *t = g->tensors[i];
-        t->plan.value_buffer = t->plan.grad_buffer = -1;
+        t->plan.value_buffer = t->plan.grad_buffer = t->plan.factor_buffer = t->plan.grad_factor_buffer = -1;
         if (t->base || t->param || t->data) continue;
         t->plan.value_buffer = g->plan->n_buffers;
         add_buffer(g, tensor_bytes(t), t->producer, t->plan.value_last);
+        if (t->copied) t->plan.factor_buffer = g->plan->n_buffers;
+        if (t->copied) add_buffer(g, tensor_bytes(t), t->producer, t->plan.factor_last);
         if (!t->plan.has_grad) continue;
         bool root = g->root && t == tensor_base(g->root);
         int first = root ? -1 : t->plan.grad_first;
-        int last = t->producer < 0 || t->keep ? end : graph_backward_time(g, t->producer);
+        bool kept = t->producer < 0 || t->keep || g->calls[t->producer].deferred;
+        int last = kept ? end : graph_backward_time(g, t->producer);
         t->plan.grad_buffer = g->plan->n_buffers;
-        add_buffer(g, (size_t)tensor_count(t) * sizeof(real), first, last);
+        add_buffer(g, tensor_bytes(t), first, last);
+        if (t->grad_copied) t->plan.grad_factor_buffer = g->plan->n_buffers;
+        if (t->grad_copied) add_buffer(g, tensor_bytes(t), first, graph_backward_time(g, t->producer));
     }
 }
 
@@ -198,6 +263,13 @@ static void add_workspaces(struct graph *g) {
             add_buffer(g, bytes, time, time);
         }
     }
+}
+
+static void add_finish(struct graph *g) {
+    const struct deferred *d = &g->plan->deferred;
+    size_t bytes = d->n > 0 ? d->calls[0]->kernel->finish_workspace(d) : 0;
+    g->plan->finish_buffer = bytes ? g->plan->n_buffers : -1;
+    if (bytes) add_buffer(g, bytes, 2 * g->n_calls, 2 * g->n_calls);
 }
 
 /* The buffer of a table is live in both walks, because a device reads tables in every walk. */
@@ -273,21 +345,26 @@ static enum status lay_out(struct graph *g, struct error *e) {
 static enum status make_plan(struct graph *g, struct error *e) {
     if (g->error.status != ST_OK) return fail(e, g->error.status, "%s", g->error.text);
     TRY(choose_kernels(g, e));
-    mark_active(g);
-    mark_rounded(g);
-    value_lifetimes(g);
-    gradient_lifetimes(g);
     if (!g->plan) {
         struct graph_plan *plan = arena_alloc(&g->host, sizeof *plan);
-        size_t most = (size_t)(2 * g->n_tensors + 3 * g->n_calls + 2) * sizeof *plan->buffers;
+        size_t most = (size_t)(4 * g->n_tensors + 3 * g->n_calls + 3) * sizeof *plan->buffers;
         struct plan_buffer *buffers = arena_alloc(&g->host, most);
-        if (!plan || !buffers) return fail(e, ST_FAIL, "the graph is too large to plan: %d tensors", g->n_tensors);
-        *plan = (struct graph_plan){.buffers = buffers, .first_guard_failure = -1};
+        const struct call **calls = arena_alloc(&g->host, (size_t)(g->n_calls + 1) * sizeof *calls);
+        if (!plan || !buffers || !calls)
+            return fail(e, ST_FAIL, "the graph is too large to plan: %d tensors", g->n_tensors);
+        *plan = (struct graph_plan){.buffers = buffers, .deferred = {.calls = calls}, .first_guard_failure = -1};
         g->plan = plan;
     }
+    mark_active(g);
+    mark_deferred(g);
+    mark_rounded(g);
+    mark_copied(g);
+    value_lifetimes(g);
+    gradient_lifetimes(g);
     g->plan->n_buffers = 0;
     add_tensor_buffers(g);
     add_workspaces(g);
+    add_finish(g);
     add_tables(g);
     add_rounded_params(g);
     return lay_out(g, e);
@@ -329,6 +406,8 @@ static void bind_tensors(struct graph *g) {
         } else if (t->plan.value_buffer >= 0) {
             t->data = address(g, t->plan.value_buffer);
             t->grad = address(g, t->plan.grad_buffer);
+            t->factor = address(g, t->plan.factor_buffer);
+            t->grad_factor = address(g, t->plan.grad_factor_buffer);
         }
     }
     for (int i = 0; i < g->n_tensors; i++) { /* views come last, because they need the pointers of their bases */
@@ -336,6 +415,8 @@ static void bind_tensors(struct graph *g) {
         if (!t->base) continue;
         t->data = t->base->data;
         t->grad = t->base->grad;
+        t->factor = t->base->factor;
+        t->grad_factor = t->base->grad_factor;
     }
 }
 
@@ -361,6 +442,7 @@ static void bind_calls(struct graph *g) {
             c->scratch[pass] = address(g, c->plan.workspace_buffer[pass]);
             c->scratch_bytes[pass] = c->scratch[pass] ? g->plan->buffers[c->plan.workspace_buffer[pass]].used : 0;
         }
+    g->plan->deferred.scratch = address(g, g->plan->finish_buffer);
 }
 
 /* The first call that reads such a parameter rounds all of them. */
@@ -370,12 +452,12 @@ static void bind_rounded_params(struct graph *g) {
     rounded_range(g, &begin, &end);
     for (int i = 0; i < g->n_tensors; i++) {
         const struct param *param = tensor_base(g->tensors[i])->param;
-        g->tensors[i]->factor = to && param && g->tensors[i]->rounded ? to + (param->offset - begin) : NULL;
+        if (param) g->tensors[i]->factor = to && g->tensors[i]->rounded ? to + (param->offset - begin) : NULL;
     }
     for (int i = 0; i < g->n_calls; i++) g->calls[i].rounds = (struct rounded_params){NULL, NULL, 0};
     for (int i = 0; i < g->n_calls && to; i++)
         for (int j = 0; j < g->calls[i].n_in; j++)
-            if (g->calls[i].in[j] && g->calls[i].in[j]->factor) {
+            if (g->calls[i].in[j] && tensor_base(g->calls[i].in[j])->param && g->calls[i].in[j]->factor) {
                 g->calls[i].rounds = (struct rounded_params){g->params->value + begin, to, end - begin};
                 return;
             }
@@ -456,7 +538,7 @@ static void check_zone(struct zone_visitor *v, size_t begin, size_t end) {
  * they are. */
 static bool scratch_is_intact(struct graph *g, int time) {
     enum pass pass = time < g->n_calls ? PASS_FORWARD : PASS_BACKWARD;
-    if (time < 0) return true;
+    if (time < 0 || time >= 2 * g->n_calls) return true;
     struct call *c = &g->calls[pass == PASS_FORWARD ? time : graph_backward_time(g, time)];
     struct scratch_check check = {{check_zone}, g, c->scratch[pass], false};
     if (!check.scratch) return true;

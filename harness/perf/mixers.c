@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_plan.h"
 #include "core/graph_walk.h"
 #include "core/philox.h"
 #include "harness/perf/measure.h"
@@ -131,6 +132,8 @@ struct step_count {
 };
 
 static void count_graph(struct step_count *n, const struct graph *g, bool backward) {
+    int finish = backward && g->plan ? g->plan->finish_buffer : -1;
+    if (finish >= 0) n->scratch += (double)g->plan->buffers[finish].used;
     for (int i = 0; i < g->n_calls; i++) {
         const struct call *c = &g->calls[i];
         bool both = backward && c->plan.active;

@@ -5,6 +5,7 @@
  * cores round. Tensor cores then multiply them exactly, since a bf16 number is also a tf32 number. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/cuda_gemm.cuh"
+#include "kernels/lib/cuda_weights.cuh"
 #include "kernels/lib/round.h"
 #include "kernels/lib/scratch.h"
 
@@ -138,20 +139,21 @@ struct factors {
 
 /* Whether the launch that rounds the factors of backward also sums the bias's gradient. */
 bool sums_as_it_rounds(const struct call *c) {
-    return c->precision != PRECISION_FULL && c->din[2] && (c->din[1] || c->din[0]);
+    return c->precision != PRECISION_FULL && !c->deferred && c->din[2] && (c->din[1] || c->din[0]);
 }
 
-/* Returns the factors of a pass; in backward only the factors for wanted gradients. `sums` is scratch for the bias's
- * gradient. exec NULL: it only measures scratch. */
+/* Returns the factors of a pass; in backward only the factors for gradients that linear_cuda_backward itself computes.
+ * `sums` is scratch for the bias's gradient. exec NULL: it only measures scratch. */
 factors factors_of(const struct call *c, const struct exec *exec, enum pass pass, struct scratch *s, real *sums) {
     const struct tensor *x = c->in[0], *w = c->in[1], *y = c->out[0];
-    bool backward = pass == PASS_BACKWARD;
+    bool backward = pass == PASS_BACKWARD, weights = w->needs_grad && !c->deferred;
     factors f = {nullptr, nullptr, nullptr};
     struct roundings all = {{}, 0, c->precision};
-    if (!backward || w->needs_grad) f.x = factor(c, &all, s, tensor_count(x), factor_source(x), x->rounded);
+    if (!backward || weights) f.x = factor(c, &all, s, tensor_count(x), factor_source(x), x->rounded || x->copied);
     if (!backward || x->needs_grad) f.w = factor(c, &all, s, tensor_count(w), factor_source(w), w->rounded);
-    if (backward && (w->needs_grad || x->needs_grad))
-        f.dy = factor(c, &all, s, tensor_count(y), call_dout(c, 0), y->grad_rounded);
+    if (backward && (weights || x->needs_grad))
+        f.dy = factor(c, &all, s, tensor_count(y), y->grad_copied ? y->grad_factor : call_dout(c, 0),
+                      y->grad_rounded || y->grad_copied);
     if (!backward && c->rounds.n) all.of[all.count++] = {c->rounds.from, c->rounds.to, c->rounds.n};
     if (!exec || all.count == 0) return f;
     if (!backward || !sums_as_it_rounds(c)) {
@@ -169,7 +171,7 @@ factors factors_of(const struct call *c, const struct exec *exec, enum pass pass
 }
 
 real *sums_of(const struct call *c, enum pass pass, struct scratch *s) {
-    if (pass == PASS_FORWARD || !c->in[2]) return nullptr;
+    if (pass == PASS_FORWARD || !c->in[2] || c->deferred) return nullptr;
     return (real *)scratch_bytes(s, cuda_column_sums_bytes(tensor_rows(c->in[0]), c->in[1]->dims[0]));
 }
 
@@ -202,11 +204,11 @@ static void linear_cuda_backward(const struct call *c, const struct exec *x) {
     const struct product dx = {false, false, rows, I, O, f.dy, O, f.w, I, call_accumulates(c, 0), c->din[0], I};
     const real *exact = sums_as_it_rounds(c) ? nullptr : call_dout(c, 0);
     auto weights = [&] { cuda_weight_gradients(c, x, c->precision, rows, O, I, f.dy, f.x, exact, sums); };
-    if (c->din[0] && (c->din[1] || c->din[2]))
+    if (c->din[0] && (c->din[1] || c->din[2]) && !c->deferred)
         cuda_side_by_side(x->place->cuda, weights, [&] { cuda_gemm(x, c->precision, dx); });
     else if (c->din[0])
         cuda_gemm(x, c->precision, dx);
-    else
+    else if (!c->deferred)
         weights();
 }
 
@@ -216,11 +218,18 @@ static bool linear_cuda_is_factor(const struct call *c, int i) {
     return i == 0 || i == 1 || (i == -1 && !c->in[2]);
 }
 
-/* Tolerance: a sum of K products in working precision, K up to thousands, has an error of about sqrt(K) units. */
+/* Whether the product for dx reads dy as a factor, and the bias's gradient sums it without rounding. */
+static bool linear_cuda_copies_dout(const struct call *c) {
+    return c->in[2] && c->in[0]->needs_grad && c->deferred;
+}
+
+/* Tolerance: a sum of K products in working precision, K up to thousands, has an error of about sqrt(K) units. The
+ * split factors of cuda_weights.cu are as accurate as fp32 (tile_product.cuh). */
 const struct kernel kernel_linear_cuda = {
     .name = "linear_cuda",
     .op = &op_linear,
     .device = DEVICE_CUDA,
+    .version = 2,
     .inexact = true,
     .tolerance = 64,
     .tiles = "cuBLAS takes other tiles for other numbers of rows",
@@ -228,6 +237,10 @@ const struct kernel kernel_linear_cuda = {
     .applicable = linear_cuda_applicable,
     .workspace = linear_cuda_workspace,
     .is_factor = linear_cuda_is_factor,
+    .copies_dout = linear_cuda_copies_dout,
     .forward = linear_cuda_forward,
     .backward = linear_cuda_backward,
+    .defers = cuda_weights_takes,
+    .finish_workspace = cuda_weights_workspace,
+    .finish = cuda_weights_finish,
 };

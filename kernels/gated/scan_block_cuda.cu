@@ -60,8 +60,9 @@ template <int m> struct block_forward : block_walk<m> {
     struct shared {
         real h[2][m][block_walk<m>::LANES];
     };
-    const real *carry; /* the state before the first step of each lane; NULL means zeros */
-    real *h;
+    const real *carry;  /* the state before the first step of each lane; NULL means zeros */
+    real *h, *h_factor; /* h_factor: rounded to `products`; NULL: not wanted */
+    enum precision products;
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, shared &) const {
 #pragma unroll
@@ -82,6 +83,7 @@ template <int m> struct block_forward : block_walk<m> {
         for (int j = 0; j < m; j++) sum = real_fma(in.gates.p[j], s.before[j], sum);
         sum *= in.gates.scale;
         if (lane.stores) h[this->state_at(lane, t)] = sum;
+        if (lane.stores && h_factor) h_factor[this->state_at(lane, t)] = rounded(products, sum);
         if constexpr (m == 1)
             s.before[0] = sum;
         else
@@ -111,6 +113,8 @@ template <int m> struct block_adjoint : block_walk<m> {
     real *dz, *dv;
     bool add_dz, add_dv;
     enum precision dz_in, dv_in; /* the precisions in which dz and dv are stored */
+    real *dz_factor;             /* dz rounded to `products`; NULL: not wanted */
+    enum precision products;
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, shared &) const {
         s = {h[this->state_at(lane, lane.last())], scan_first(carry, this->shape, lane, lane.row), 0};
@@ -137,9 +141,11 @@ template <int m> struct block_adjoint : block_walk<m> {
         if (!dz) return;
         real *row = dz + this->gate_at(lane, t);
 #pragma unroll
-        for (int j = 0; j <= m; j++)
-            put(&row[j * lane.N], add_dz,
-                rounded(dz_in, in.gates.slope(this->gate, j) * (s.G * ((j < m ? before[j] : in.v) - mean))));
+        for (int j = 0; j <= m; j++) {
+            real value = in.gates.slope(this->gate, j) * (s.G * ((j < m ? before[j] : in.v) - mean));
+            put(&row[j * lane.N], add_dz, rounded(dz_in, value));
+            if (dz_factor) dz_factor[this->gate_at(lane, t) + j * lane.N] = rounded(products, value);
+        }
     }
 
     /* Computes G_t[i]. For the other rows it writes h_{t-1}[i], and a_t[i][j] G_t[i] for each j, to shared memory. */
@@ -292,7 +298,9 @@ template <bool CHUNKED> void block_cuda_forward(const struct call *c, const stru
         scan_shape shape = shape_of<CHUNKED>(c);
         const real *carry = nullptr;
         if constexpr (CHUNKED) carry = chunk_states<m, false>(c, e, shape, tensor_real(c->in[1]));
-        scan_launch_long(c, e, block_forward<m>{walk_of<m>(c, shape), carry, tensor_real(c->out[0])});
+        scan_launch_long(
+            c, e,
+            block_forward<m>{walk_of<m>(c, shape), carry, tensor_real(c->out[0]), c->out[0]->factor, c->precision});
     });
 }
 
@@ -304,7 +312,8 @@ template <bool CHUNKED> void block_cuda_backward(const struct call *c, const str
         scan_launch_long(c, e,
                          block_adjoint<m>{walk_of<m>(c, shape), tensor_real(c->out[0]), call_dout(c, 0), carry,
                                           c->din[0], c->din[1], call_accumulates(c, 0), call_accumulates(c, 1),
-                                          din_precision(c, 0), din_precision(c, 1)});
+                                          din_precision(c, 0), din_precision(c, 1), c->in[0]->grad_factor,
+                                          c->precision});
     });
 }
 
@@ -332,6 +341,8 @@ const struct kernel kernel_scan_block_cuda = {
     .tolerance = 64,
     .applicable = scan_gates_fit,
     .rounds_din = 3,
+    .copies_out = 1,
+    .copies_din = 1,
     .forward = block_cuda_forward<false>,
     .backward = block_cuda_backward<false>,
 };
@@ -346,6 +357,8 @@ const struct kernel kernel_scan_block_chunk_cuda = {
     .preferred = chunks_preferred,
     .workspace = chunk_workspace,
     .rounds_din = 3,
+    .copies_out = 1,
+    .copies_din = 1,
     .forward = block_cuda_forward<true>,
     .backward = block_cuda_backward<true>,
 };

@@ -68,18 +68,22 @@ template <class T> __device__ __forceinline__ T block_sum(T x, T *partial) {
 
 /* Returns true, in each thread, if this is the last of `blocks` blocks that call it with this counter. Then
  * later_load() reads what all of them have stored before. The counter belongs to the place, and is 0 again for the next
- * launch. All threads must call it. */
-static __device__ __forceinline__ bool last_block(unsigned *counter, unsigned blocks) {
-    __shared__ bool last;
+ * launch. All threads must call it. *last is shared memory that no thread reads any more. */
+static __device__ __forceinline__ bool last_block(unsigned *counter, unsigned blocks, unsigned *last) {
     __threadfence(); /* makes what this thread stored visible to all blocks before its block is counted */
     __syncthreads();
     if (threadIdx.x == 0) {
-        last = atomicAdd(counter, 1u) == blocks - 1;
-        if (last) *counter = 0;
+        *last = atomicAdd(counter, 1u) == blocks - 1;
+        if (*last) *counter = 0;
     }
     __syncthreads();
     __threadfence();
-    return last;
+    return *last;
+}
+
+static __device__ __forceinline__ bool last_block(unsigned *counter, unsigned blocks) {
+    __shared__ unsigned last;
+    return last_block(counter, blocks, &last);
 }
 
 /* Loads a value that another thread block of the same launch has stored. It bypasses the cache of this multiprocessor,
@@ -110,6 +114,7 @@ template <class T, int N> __device__ __forceinline__ numbers<T, N> later_load(co
 
 #ifdef LRNN_CUDA_HOST
 #define copy_async        cuda_host_copy_async
+#define copy_async_16     cuda_host_copy_async_16
 #define copy_async_commit cuda_host_copy_async_commit
 #define copy_async_wait   cuda_host_copy_async_wait
 #else
@@ -117,6 +122,12 @@ template <class T, int N> __device__ __forceinline__ numbers<T, N> later_load(co
  * waited for the group that its next copy_async_commit ends. */
 static __device__ __forceinline__ void copy_async(real *to, const real *from) {
     __pipeline_memcpy_async(to, from, sizeof *to);
+}
+
+/* Like copy_async, for 16 bytes. Both addresses are multiples of 16. The copy leaves no copy in the cache of this
+ * multiprocessor. */
+static __device__ __forceinline__ void copy_async_16(real *to, const real *from) {
+    __pipeline_memcpy_async(to, from, 16);
 }
 
 /* These two are written as instructions, not with <cuda_pipeline.h>, because a wait of <cuda_pipeline.h> does not keep

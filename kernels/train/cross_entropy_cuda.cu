@@ -3,6 +3,7 @@
  * cross_entropy.c. */
 #include "kernels/train/train.h"
 #include "kernels/lib/cuda.cuh"
+#include "kernels/lib/round.h"
 
 #include "core/batch.h"
 #include "core/real_math.h"
@@ -145,10 +146,12 @@ static __global__ void __launch_bounds__(CUDA_THREADS) count_kernel(int64_t rows
     if (threadIdx.x == 0) counts[blockIdx.x] = scored;
 }
 
-/* counts NULL: of few rows, which each block counts. */
+/* counts NULL: of few rows, which each block counts. dlogits_factor: dlogits rounded to `products`; NULL: not
+ * wanted. */
 static __global__ void __launch_bounds__(CUDA_THREADS)
     softmax_kernel(int64_t rows, int64_t V, int size, const real *logits, const int32_t *targets, int n_counts,
-                   const int *counts, const real *dloss, real *dlogits, bool accumulate) {
+                   const int *counts, const real *dloss, real *dlogits, bool accumulate, real *dlogits_factor,
+                   enum precision products) {
     await_previous();
     __shared__ int64_t warps[CUDA_THREADS / WARP];
     struct row_team t = team_of_thread(size);
@@ -162,8 +165,9 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
         int32_t target = targets[r];
         real top = team_summit(l, V, t).value, scaled = factor / team_sum_exp(l, V, top, t);
         for (int64_t v = t.lane; v < V && t.row < rows; v += t.size) {
-            real d = scaled * real_exp(l[v] - top) - (v == target ? factor : 0);
-            put(dlogits + r * V + v, accumulate, target == IGNORED ? 0 : d);
+            real d = target == IGNORED ? 0 : scaled * real_exp(l[v] - top) - (v == target ? factor : 0);
+            put(dlogits + r * V + v, accumulate, d);
+            if (dlogits_factor) dlogits_factor[r * V + v] = rounded(products, d);
         }
     }
 }
@@ -195,7 +199,7 @@ static void cross_entropy_cuda_backward(const struct call *c, const struct exec 
         LAUNCH(x, count_kernel, dim3((unsigned)counters), dim3(CUDA_THREADS), 0, rows, tensor_i32(c->in[1]), counts);
     LAUNCH(x, softmax_kernel, dim3(team_blocks(rows, V)), dim3(CUDA_THREADS), 0, rows, V, team_size(V),
            tensor_real(c->in[0]), tensor_i32(c->in[1]), (int)counters, counts, call_dout(c, 0), c->din[0],
-           call_accumulates(c, 0));
+           call_accumulates(c, 0), c->in[0]->grad_factor, c->precision);
 }
 
 /* Tolerance: sums of V exponentials in working precision, each good to a few units. */
@@ -206,6 +210,7 @@ const struct kernel kernel_cross_entropy_cuda = {
     .inexact = true,
     .tolerance = 32,
     .workspace = cross_entropy_cuda_workspace,
+    .copies_din = 1,
     .forward = cross_entropy_cuda_forward,
     .backward = cross_entropy_cuda_backward,
 };

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_plan.h"
 #include "core/graph_walk.h"
 #include "harness/run/trainer.h"
 #include "kernels/dense/dense.h"
 #include "kernels/gated/gated.h"
+#include "kernels/lib/round.h"
 #include "kernels/norm/norm.h"
 #include "tests/cuda/cuda_cases.h"
 #include "tests/harness/run/small_run.h"
@@ -98,7 +100,7 @@ static struct tensor *param(struct graph *g, const char *name, int64_t rows, int
 struct product_net {
     struct params params;
     struct graph graph;
-    struct tensor *x, *normed, *v, *h, *mixed, *a, *b, *inner, *branch, *logits;
+    struct tensor *x, *normed, *z, *v, *h, *mixed, *a, *b, *inner, *branch, *logits;
 };
 
 static void open_product_net(struct product_net *t, const struct place *place, enum precision precision, bool keeps) {
@@ -113,10 +115,9 @@ static void open_product_net(struct product_net *t, const struct place *place, e
     ck_assert_int_eq(graph_create(g, &options, &t->params, &e), ST_OK);
     t->x = graph_input(g, "x", 3, (int64_t[]){1, ROWS, D}, true);
     t->normed = rmsnorm(g, t->x, param(g, "norm", D, 0), 1e-5);
-    struct tensor *z =
-        linear(g, t->normed, param(g, "gates", N * M * (M + 1), D), param(g, "bias", N * M * (M + 1), 0));
+    t->z = linear(g, t->normed, param(g, "gates", N * M * (M + 1), D), param(g, "bias", N * M * (M + 1), 0));
     t->v = linear(g, t->normed, param(g, "v", N * M, D), NULL);
-    t->h = scan_block(g, z, t->v, N, M, GATE_SOFTMAX);
+    t->h = scan_block(g, t->z, t->v, N, M, GATE_SOFTMAX);
     t->mixed = linear(g, t->h, param(g, "out", D, N * M), NULL);
     struct tensor *again = add_norm(g, t->x, t->mixed, param(g, "norm2", D, 0), NULL, 1e-5, &sum);
     t->a = linear(g, again, param(g, "w1", INNER, D), NULL);
@@ -131,6 +132,32 @@ static void open_product_net(struct product_net *t, const struct place *place, e
     ck_assert_int_eq(params_reserve(&t->params, true, &e), ST_OK);
     ck_assert_msg(graph_plan(g, &e) == ST_OK, "%s", e.text);
     params_init(&t->params, 3);
+}
+
+/* Asserts that the copy has the values rounded, and returns 1. */
+static int expect_rounded(const struct product_net *t, const real *values, const real *copy, int64_t n) {
+    const struct graph_options *o = &t->graph.options;
+    real exact[ROWS * N * M * (M + 1)], found[ROWS * N * M * (M + 1)];
+    place_get(o->place, exact, values, (size_t)n * sizeof *values);
+    place_get(o->place, found, copy, (size_t)n * sizeof *copy);
+    for (int64_t i = 0; i < n; i++) ck_assert(found[i] == rounded(o->precision, exact[i]));
+    return 1;
+}
+
+/* Looks at the rounded copies before the products that read them: of h in forward, of dz in backward. The gates' call
+ * comes once more at the end of the walk. */
+struct copies_seen {
+    const struct product_net *of;
+    int n;
+};
+
+static void look_at_copies(void *watcher, const struct call *c, enum pass pass) {
+    struct copies_seen *seen = watcher;
+    const struct product_net *t = seen->of;
+    if (c && pass == PASS_FORWARD && c->in[0] == t->h)
+        seen->n += expect_rounded(t, tensor_real(t->h), t->h->factor, tensor_count(t->h));
+    if (c && pass == PASS_BACKWARD && c->out[0] == t->z && seen->n % 2 == 1)
+        seen->n += expect_rounded(t, t->z->grad, t->z->grad_factor, tensor_count(t->z));
 }
 
 /* Walks forward and backward; the gradients of the parameters are then in params.host. */
@@ -165,6 +192,10 @@ START_TEST(producers_round_what_products_alone_read) {
     ck_assert(t->v->grad_rounded && t->mixed->grad_rounded && t->a->grad_rounded && t->b->grad_rounded);
     ck_assert(t->branch->grad_rounded);
     ck_assert(!t->h->rounded && !t->logits->grad_rounded && !t->x->rounded); /* the scan's gradient reads h */
+    ck_assert(t->h->copied && t->z->grad_copied && !t->v->grad_copied && !t->normed->copied);
+    struct copies_seen seen = {t, 0};
+    by_producers.graph.plan->watch = look_at_copies;
+    by_producers.graph.plan->watcher = &seen;
     ck_assert(!by_products.normed->rounded && !by_products.a->grad_rounded);
     for (int step = 0; step < 2; step++) { /* the second time with other parameters in the same memory */
         walk_product_net(&by_producers);
@@ -173,9 +204,90 @@ START_TEST(producers_round_what_products_alone_read) {
         ck_assert_mem_eq(t->params.host, by_products.params.host, bytes);
         params_init(&by_producers.params, 4);
         params_init(&by_products.params, 4);
+        ck_assert_int_eq(seen.n, 2 * (step + 1));
     }
     close_product_net(&by_producers);
     close_product_net(&by_products);
+    place_close(&place);
+}
+END_TEST
+
+/* --- gradients of weights that are computed together -------------------------------------------------------------- */
+
+#define MAPS      36 /* more than one launch takes */
+#define LONG_ROWS 270
+
+/* A chain of maps y = x + map(x) of changing width, every third with a bias; the last two share their weight. */
+static void open_chain(struct graph *g, struct params *params, const struct place *place, enum precision precision,
+                       struct tensor **x) {
+    struct graph_options options = {
+        .training = true, .guards = true, .precision = precision, .place = place, .kernels = kernel_list()};
+    struct error e;
+    char name[16];
+    ck_assert_int_eq(params_create(params, &e), ST_OK);
+    params->place = place;
+    ck_assert_int_eq(graph_create(g, &options, params, &e), ST_OK);
+    *x = graph_input(g, "x", 2, (int64_t[]){LONG_ROWS, D}, true);
+    struct tensor *y = *x;
+    for (int i = 0; i < MAPS / 2; i++) {
+        int64_t inner = i == 0 ? 133 : 1 + i * 7 % 20;
+        snprintf(name, sizeof name, "up%d", i);
+        struct tensor *w = param(g, name, inner, D);
+        snprintf(name, sizeof name, "bias%d", i);
+        struct tensor *middle = linear(g, y, w, i % 3 ? NULL : param(g, name, inner, 0));
+        snprintf(name, sizeof name, "down%d", i);
+        y = add(g, y, linear(g, activate(g, middle, ACT_TANH), param(g, name, D, inner), NULL));
+    }
+    struct tensor *shared = param(g, "shared", D, D);
+    y = linear(g, activate(g, linear(g, y, shared, NULL), ACT_TANH), shared, NULL);
+    graph_set_root(g, frobenius(g, y, NULL));
+    ck_assert_msg(g->error.status == ST_OK, "%s", g->error.text);
+    ck_assert_int_eq(params_reserve(params, true, &e), ST_OK);
+    ck_assert_msg(graph_plan(g, &e) == ST_OK, "%s", e.text);
+    params_init(params, 3);
+}
+
+/* Compares with the CPU. Roundings of tf32 and bf16 grow along the chain. */
+START_TEST(weights_get_their_gradients_together) {
+    static const double bounds[] = {1e-4, 4e-3, 3e-2};
+    enum precision precision = (enum precision)_i;
+    struct params here, there;
+    struct graph on_cpu, on_device;
+    struct place place;
+    struct error e;
+    struct tensor *x;
+    static real values[LONG_ROWS * D];
+    if (REAL_IS_DOUBLE && precision != PRECISION_FULL) return; /* double has no such products */
+    for (int i = 0; i < LONG_ROWS * D; i++) values[i] = (real)(i * 37 % 41 - 20) / 13;
+    ck_assert_msg(place_open(&place, "cuda", &e) == ST_OK, "%s", e.text);
+    open_chain(&on_cpu, &here, NULL, precision, &x);
+    graph_put(&on_cpu, x, values);
+    graph_forward(&on_cpu, NULL);
+    graph_backward(&on_cpu, NULL);
+    open_chain(&on_device, &there, &place, precision, &x);
+    ck_assert_int_eq(on_cpu.plan->deferred.n, 0);
+    /* but the first: another call adds to the gradient of its input, which is the graph's */
+    ck_assert_int_eq(on_device.plan->deferred.n, REAL_IS_DOUBLE ? 0 : MAPS - 1);
+    graph_put(&on_device, x, values);
+    graph_forward(&on_device, NULL);
+    graph_backward(&on_device, NULL);
+    ck_assert_msg(place_wait(&place, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_lt(on_device.plan->first_guard_failure, 0);
+    params_fetch(&there, there.grad);
+    for (int p = 0; p < here.n; p++) {
+        const real *want = here.grad + here.list[p].offset, *got = there.host + there.list[p].offset;
+        double most = 0, error = 0;
+        for (int64_t k = 0; k < here.list[p].count; k++) {
+            most = fmax(most, fabs((double)want[k]));
+            error = fmax(error, fabs((double)(got[k] - want[k])));
+        }
+        ck_assert_msg(most > 0 && error <= bounds[precision] * most, "%s: error %g of %g", here.list[p].name, error,
+                      most);
+    }
+    graph_free(&on_cpu);
+    params_free(&here);
+    graph_free(&on_device);
+    params_free(&there);
     place_close(&place);
 }
 END_TEST
@@ -189,6 +301,7 @@ Suite *check_cuda_values(void) {
     tcase_add_loop_test(tests, batches_of_values_begin_anywhere, 0, 3);
     tcase_add_loop_test(tests, copies_are_whole, 0, 4);
     tcase_add_loop_test(tests, producers_round_what_products_alone_read, 0, 2);
+    tcase_add_loop_test(tests, weights_get_their_gradients_together, 0, PRECISION_COUNT);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <set>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 #include <vector>
 
 #ifdef CUDA_HOST_ASAN
@@ -71,8 +73,9 @@ struct block {
 
 /* A copy that a thread has asked for and not waited for, and its group. */
 struct copy {
-    real *to;
-    const real *from;
+    void *to;
+    const void *from;
+    size_t bytes;
     unsigned group;
 };
 
@@ -284,8 +287,9 @@ void cuda_host_await_previous(void) {
     reaches = true;
 }
 
-void cuda_host_copy_async(real *to, const real *from) {
-    running->copies.push_back({to, from, running->groups});
+void cuda_host_copy_async_bytes(void *to, const void *from, size_t bytes) {
+    if ((uintptr_t)to % bytes || (uintptr_t)from % bytes) cuda_host_die("cp.async from or to an unaligned address");
+    running->copies.push_back({to, from, bytes, running->groups});
 }
 
 void cuda_host_copy_async_commit(void) {
@@ -296,7 +300,7 @@ void cuda_host_copy_async_settle(unsigned left) {
     std::vector<copy> &copies = running->copies;
     size_t done = 0;
     for (; done < copies.size() && copies[done].group + left < running->groups; done++)
-        *copies[done].to = *copies[done].from;
+        memcpy(copies[done].to, copies[done].from, copies[done].bytes);
     copies.erase(copies.begin(), copies.begin() + (ptrdiff_t)done);
 }
 
@@ -461,12 +465,26 @@ static const cudaLaunchAttribute *attribute_of(const cudaLaunchConfig_t *config,
     return nullptr;
 }
 
+/* With LRNN_CUDA_HOST_SLOW=2 the first launch of each kernel loads it, for which a tenth of a second the device has to
+ * be at rest. */
+static void load_kernel(const void *kernel) {
+    static std::mutex loading;
+    static std::set<const void *> loaded;
+    const char *slow = getenv("LRNN_CUDA_HOST_SLOW");
+    if (!slow || strcmp(slow, "2") != 0) return;
+    std::lock_guard<std::mutex> lock(loading);
+    if (!loaded.insert(kernel).second) return;
+    cuda_host_rest rest;
+    usleep(100000);
+}
+
 bool cuda_host_shape_of(const void *kernel, const cudaLaunchConfig_t *config, struct cuda_host_shape *shape) {
     dim3 grid = config->gridDim, block = config->blockDim;
     unsigned long long threads = (unsigned long long)block.x * block.y * block.z;
     const cudaLaunchAttribute *clusters = attribute_of(config, cudaLaunchAttributeClusterDimension);
     const cudaLaunchAttribute *early = attribute_of(config, cudaLaunchAttributeProgrammaticStreamSerialization);
     uint3 cluster = clusters ? clusters->val.clusterDim : uint3{1, 1, 1};
+    load_kernel(kernel);
     std::lock_guard<std::mutex> lock(raising);
     auto limit = raised.find(kernel);
     if (config->dynamicSmemBytes > (limit == raised.end() ? SHARED_UNASKED : limit->second)) return false;

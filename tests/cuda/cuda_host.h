@@ -49,6 +49,7 @@
 #define __forceinline__ inline
 #define __shared__      static __attribute__((section("cuda_shared")))
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 /* --- what a thread sees ------------------------------------------------------------------------------------------- */
 
@@ -150,9 +151,15 @@ void cuda_host_mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&
 uint32_t cuda_host_tf32(float x);  /* cvt.rna.tf32.f32: to the nearest, ties away from zero */
 bool cuda_host_tensor_cores(void); /* whether the device multiplies in tf32 */
 
-/* cp.async of one value: what a thread asks for is copied when it waits for it, and no sooner. One that ends without
- * having waited for all ends the process. */
-void cuda_host_copy_async(real *to, const real *from);
+/* cp.async of one value or 16 bytes: a copy is made when its thread waits for it, and no sooner. The process ends with
+ * a message if a thread ends before it has waited for all its copies, or if an address is no multiple of the bytes. */
+void cuda_host_copy_async_bytes(void *to, const void *from, size_t bytes);
+static inline void cuda_host_copy_async(real *to, const real *from) {
+    cuda_host_copy_async_bytes(to, from, sizeof *to);
+}
+static inline void cuda_host_copy_async_16(real *to, const real *from) {
+    cuda_host_copy_async_bytes(to, from, 16);
+}
 void cuda_host_copy_async_commit(void);
 void cuda_host_copy_async_settle(unsigned left); /* groups */
 template <int LEFT> void cuda_host_copy_async_wait(void) {
