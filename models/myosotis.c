@@ -6,6 +6,10 @@
  *   dd: c = conj(b), beta = rho/(k+1)   pd: c = conj(b), beta = rho/(2 sqrt k)   skew: c = -conj(b), b = theta
  *   free: c of its own, from `down`, beta as dd
  *
+ * block=m: z_v, u_v are vectors of m numbers, b_v and c_v m x m matrices (appendix A.1 to A.3; tree_block.c, where the
+ * bound of a matrix is in the spectral norm). P heads then have P m numbers per node. rhs=r: r such systems per head
+ * share their couplings.
+ *
  * Myosotis paper (Egorov et al.), Eq. 9 to 12 and section 3.5, which wants the system symmetric and diagonally dominant
  * but gives no formula: the bounds, and the forms pd, skew and free, are ours. The T rows are all nodes, leaves first,
  * then level by level. The tokens are the leaves, or all nodes of a chain (arity 1). A sequence has the tree over its
@@ -13,7 +17,8 @@
  *
  * Initial couplings follow S5 (s5/ssm_init.py), from HiPPO-N, as section 3.5 says; the rule is ours. lambda_h =
  * exp(Delta_h (-1/2 + i w_h)), w the lower half of the spectrum of -i (N + I/2), `blocks` copies side by side; b/beta =
- * -min(|lambda|, 0.99) lambda/|lambda| for every node. Initial W_in = V^H G and W_out = G' V with V unitary. For normal
+ * -min(|lambda|, 0.99) lambda/|lambda| for every node. Blocks begin as diagonal matrices: component i of head h has the
+ * frequency of head i P + h among m P scalar heads. Initial W_in = V^H G and W_out = G' V with V unitary. For normal
  * G and G' their planes are independent normal numbers, so these are drawn directly. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +36,7 @@ enum form { FORM_DD, FORM_PD, FORM_SKEW, FORM_FREE };
 enum share { SHARE_LEVEL, SHARE_HEAD, SHARE_NODE };
 
 struct myosotis {
-    int64_t arity, levels, heads, blocks;
+    int64_t arity, levels, heads, blocks, block, rhs;
     int form, share;
     double rho;
     char leaves[OPTION_TEXT];
@@ -54,6 +59,10 @@ static const struct option options[] = {
     {"selective", OPT_BOOL, offsetof(struct myosotis, selective), "no", 0, 0, NULL, "couplings depend on the input", 0},
     {"blocks", OPT_INT, offsetof(struct myosotis, blocks), "1", 1, 1 << 20, NULL,
      "copies of HiPPO-N in the initial couplings", OPT_BLOCKS},
+    {"block", OPT_INT, offsetof(struct myosotis, block), "1", 1, TREE_BLOCK_MAX, NULL,
+     "size m: z_v has m numbers, b_v and c_v are m x m matrices of bounded spectral norm", 0},
+    {"rhs", OPT_INT, offsetof(struct myosotis, rhs), "1", 1, 1 << 20, NULL,
+     "right-hand sides r of a head, which share its couplings", 0},
     {0}};
 
 /* The number of levels of the tree with T nodes. 0: there is no such tree; *below and *above are the nearest sizes. */
@@ -66,6 +75,11 @@ static int64_t levels_for(int64_t arity, int64_t T, int64_t *below, int64_t *abo
     }
     if (arity == 1) t.levels = *above = T;
     return *above == T ? t.levels : 0;
+}
+
+/* Diagonal elements of a node's couplings: heads of a scalar system. */
+static int64_t diagonals(const struct myosotis *o) {
+    return o->heads * o->block;
 }
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
@@ -86,13 +100,13 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
                     "myosotis: the tree of arity=%" PRId64 " levels=%" PRId64 " has %" PRId64
                     " nodes but the length is %" PRId64,
                     o->arity, o->levels, nodes, d->T);
-    if (o->heads % o->blocks)
-        return fail(e, ST_USAGE, "myosotis: heads=%" PRId64 " is not divisible by blocks=%" PRId64, o->heads,
-                    o->blocks);
-    if (o->heads / o->blocks > HIPPO_MAX)
+    if (diagonals(o) % o->blocks)
+        return fail(e, ST_USAGE, "myosotis: heads=%" PRId64 "%s is not divisible by blocks=%" PRId64, diagonals(o),
+                    o->block > 1 ? " (times block)" : "", o->blocks);
+    if (diagonals(o) / o->blocks > HIPPO_MAX)
         return fail(e, ST_USAGE,
-                    "myosotis: heads=%" PRId64 " in blocks=%" PRId64 " are more than %d a block; raise blocks",
-                    o->heads, o->blocks, HIPPO_MAX);
+                    "myosotis: heads=%" PRId64 "%s in blocks=%" PRId64 " are more than %d a block; raise blocks",
+                    diagonals(o), o->block > 1 ? " (times block)" : "", o->blocks, HIPPO_MAX);
     bool all = strcmp(o->leaves, "all") == 0;
     if (!all && !parse_int64(o->leaves, &leaves))
         return fail(e, ST_USAGE, "myosotis: leaves=%s is neither a number nor all", o->leaves);
@@ -105,7 +119,8 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
                     "myosotis: rho=%g bounds the couplings of the other forms, and couplings of form=skew may have any "
                     "size; leave it out, or take another form",
                     o->rho);
-    double floats = (double)o->heads * (double)d->B * (double)d->T * (o->selective ? 8 : 4);
+    double floats =
+        (double)diagonals(o) * (double)d->B * (double)d->T * (double)(4 * o->rhs + (o->selective ? 4 * o->block : 0));
     char asked[80];
     snprintf(asked, sizeof asked, "myosotis: heads=%" PRId64, o->heads);
     return check_room(asked, "systems", floats, d, e);
@@ -167,14 +182,21 @@ static struct tensor *append(const void *inst, struct graph *g, struct tensor *x
 
 /* --- initial couplings ----------------------------------------------------------------------------------------- */
 
-/* Radius |t| and angle of t = b/beta. Delta = exp(U(log 1e-3, log 1e-1)) is one number per head: every row draws it
- * with the random numbers of the head's element in the first row. */
+/* A row of couplings has columns (m,m,P). `blocks` has the fraction (m - 1) / TREE_BLOCK_MAX, because a draw takes two
+ * numbers. */
+static double blocks_and_size(const struct myosotis *o) {
+    return (double)o->blocks + (double)(o->block - 1) / TREE_BLOCK_MAX;
+}
+
+/* Radius |t| and angle of t = b/beta; 0 off the diagonal of a block. Delta = exp(U(log 1e-3, log 1e-1)) is one number
+ * per diagonal element of a row: every row draws it with the random numbers of the element among m P scalar heads. */
 static void draw_target(struct rng *r, int64_t element, double heads, double blocks, double *radius, double *angle) {
-    int64_t P = (int64_t)heads, head = element % P, per_block = P / (int64_t)blocks;
+    int64_t m = 1 + (int64_t)((blocks - floor(blocks)) * TREE_BLOCK_MAX), P = (int64_t)heads / m;
+    int64_t i = element / P / m % m, head = i * P + element % P, per_block = (int64_t)heads / (int64_t)blocks;
     struct rng own = rng_at(r->seed, r->stream, (uint64_t)head);
     double delta = exp(log(1e-3) + (log(1e-1) - log(1e-3)) * rng_uniform(&own));
     double w = hippo_frequency(per_block, head % per_block);
-    *radius = fmin(exp(-0.5 * delta), 0.99);
+    *radius = i == element / P % m ? fmin(exp(-0.5 * delta), 0.99) : 0;
     *angle = delta * w;
 }
 
@@ -220,22 +242,23 @@ static struct tensor *plane(const struct myosotis *o, const struct tree *t, stru
                             const char *name, const char *weight_name,
                             double (*draw)(struct rng *, int64_t, double, double)) {
     int64_t rows = o->share == SHARE_HEAD ? 1 : o->share == SHARE_LEVEL ? t->levels - 1 : tree_nodes(t) - 1;
+    int64_t columns = diagonals(o) * o->block;
     struct tensor *table = NULL;
     if (rows)
         table = graph_param(g, &(struct param_spec){.name = name,
                                                     .rank = 2,
-                                                    .dims = {rows, o->heads},
+                                                    .dims = {rows, columns},
                                                     .group = PARAM_STATE,
                                                     .init = {.kind = INIT_CUSTOM,
-                                                             .a = (double)o->heads,
-                                                             .b = (double)o->blocks,
+                                                             .a = (double)diagonals(o),
+                                                             .b = blocks_and_size(o),
                                                              .draw = draw,
                                                              .draws_as = "up.re"}});
     if (!o->selective) return table;
     struct tensor *w = linear(g, x,
                               graph_param(g, &(struct param_spec){.name = weight_name,
                                                                   .rank = 2,
-                                                                  .dims = {o->heads, x->dims[2]},
+                                                                  .dims = {columns, x->dims[2]},
                                                                   .init = {.kind = INIT_ZERO}}),
                               NULL);
     return rows ? tree_add(g, t, w, table) : w;
@@ -244,12 +267,13 @@ static struct tensor *plane(const struct myosotis *o, const struct tree *t, stru
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
     if (!x) return NULL;
     const struct myosotis *o = inst;
-    int64_t P = o->heads, D = x->dims[2], k = o->arity;
+    int64_t P = diagonals(o) * o->rhs, D = x->dims[2], k = o->arity;
     static const enum tree_form forms[] = {TREE_HERMITIAN, TREE_HERMITIAN, TREE_SKEW, TREE_FREE};
     bool bounded = o->form != FORM_SKEW;
     struct tree t = {k, o->levels, 0};
     if (!parse_int64(o->leaves, &t.leaves)) t.leaves = o->tokens ? o->tokens : tree_places(&t);
     struct tree_system s = {.tree = t, .form = forms[o->form], .leaves = graph_builder(g)->lengths};
+    s.block = o->block > 1 || o->rhs > 1 ? o->block : 0; /* the scalar op is faster */
     s.beta = !bounded ? 0 : o->form == FORM_PD ? o->rho / (2 * sqrt((double)k)) : o->rho / (double)(k + 1);
 
     s.up_re = plane(o, &t, g, x, "up.re", "up.weight.re", bounded ? draw_re : draw_unbounded_re);
@@ -274,7 +298,8 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
 
 /* z and u of every node: the system has no smaller state. */
 static int64_t state_floats(const void *inst, const struct dims *d) {
-    return 2 * ((const struct myosotis *)inst)->heads * d->T;
+    const struct myosotis *o = inst;
+    return 2 * diagonals(o) * o->rhs * d->T;
 }
 
 const struct model model_myosotis = {
@@ -287,7 +312,8 @@ const struct model model_myosotis = {
              "myosotis:arity=1,levels=12,heads=4,form=skew,selective=yes,blocks=2 "
              "myosotis:arity=1,heads=3,form=free,share=head,selective=yes myosotis:heads=3 "
              "myosotis:arity=3,heads=2,selective=yes,share=node "
-             "myosotis:heads=2,levels=5,leaves=5",
+             "myosotis:heads=2,levels=5,leaves=5 "
+             "myosotis:heads=2,block=3,rhs=2,form=free,selective=yes myosotis:arity=1,heads=2,block=2",
     .inst_bytes = sizeof(struct myosotis),
     .causal = false,
     .check = check,

@@ -35,6 +35,8 @@ LRNN_INLINE int64_t tree_nodes(const struct tree *t) {
     return nodes;
 }
 
+#define TREE_BLOCK_MAX 8 /* largest m; a kernel holds a block in an array of that size */
+
 enum tree_form { TREE_HERMITIAN, TREE_SKEW, TREE_FREE };
 
 /* A complex linear system for each head, with one equation per node v. p(v) is the parent of v, u the right-hand side,
@@ -45,17 +47,23 @@ enum tree_form { TREE_HERMITIAN, TREE_SKEW, TREE_FREE };
  * up, down: real and imaginary planes, with rows [1][P] (one for all nodes), [levels-1][P] (one per level),
  * [nodes-1][P] (one per node), or (B,nodes,P) (one per node and sequence, where the root's row is not used). The row
  * of v has the couplings of v and its parent. Only the free form has `down`. All four are NULL if levels is 1. u
- * (B,nodes,P): planes. leaves: ids (B), the number of real leaves of each sequence, at most tree.leaves; or NULL. */
+ * (B,nodes,P): planes. leaves: ids (B), the number of real leaves of each sequence, at most tree.leaves; or NULL.
+ *
+ * With block = m above 0, x_v and u_v are m x r matrices, b_v and c_v m x m matrices (the paper's appendix A.1, A = I):
+ *   x_v + B_v x_p(v) + sum over children c of C_c x_c = u_v;  hermitian: C = B^H, skew: C = -B^H, free: own C
+ * with B = beta Theta L^-H, L L^H = I + Theta^H Theta (tree_bound.h; beta 0: B = Theta). Columns of u are (m,r,P),
+ * those of up and down (m,m,P): r right-hand sides share the couplings of a head. */
 struct tree_system {
     struct tree tree;
     enum tree_form form;
+    int64_t block; /* 0: scalars; 1 .. TREE_BLOCK_MAX: the size m of blocks */
     double beta;
     struct tensor *up_re, *up_im, *down_re, *down_im;
     struct tensor *u_re, *u_im;
     struct tensor *leaves;
 };
 
-/* Solves the system -> x_re (B,nodes,P); *x_im receives the imaginary plane. */
+/* Solves the system -> x_re, of u's shape; *x_im receives the imaginary plane. */
 struct tensor *tree_solve(struct graph *g, const struct tree_system *s, struct tensor **x_im);
 
 /* y[b][v] = w[b][v] + p[row of v], but y = w for the root. w (B,nodes,P); p has one of the first three shapes of `up`.
@@ -69,10 +77,12 @@ LRNN_INLINE const struct tree *tree_add_attr(const struct call *c) {
     return (const struct tree *)c->attr;
 }
 
+/* Attributes of tree_solve, and of tree_block, which alone reads `block`. */
 struct tree_solve_attr {
     struct tree tree;
     enum tree_form form;
     double beta;
+    int64_t block;
 };
 
 LRNN_INLINE const struct tree_solve_attr *tree_solve_attr(const struct call *c) {

@@ -41,92 +41,103 @@ struct tensor *input_couplings(struct graph *g, const struct op_sizes *nodes, co
 }
 
 struct tensor *tree_solve(struct graph *g, const struct tree_system *s, struct tensor **x_im) {
-    struct tree_solve_attr attr = {.tree = s->tree, .form = s->form, .beta = s->beta};
+    struct tree_solve_attr attr = {.tree = s->tree, .form = s->form, .beta = s->beta, .block = s->block};
     struct tensor *in[TREE_INPUTS] = {s->up_re, s->up_im, s->down_re, s->down_im, s->u_re, s->u_im, s->leaves};
-    struct call *c = graph_call(g, &op_tree_solve, &attr, sizeof attr, in, TREE_INPUTS);
+    const struct op *op = s->block ? &op_tree_block : &op_tree_solve;
+    struct call *c = graph_call(g, op, &attr, sizeof attr, in, TREE_INPUTS);
     if (x_im) *x_im = c ? c->out[1] : NULL;
     return c ? c->out[0] : NULL;
 }
 
+/* Whether a table of couplings has P columns and u as many; with blocks (m,m,P), and u (m,r,P) for a whole r. */
+static bool width_fits(const struct call *c, const struct tensor *p, const struct tensor *u) {
+    int64_t m = tree_solve_attr(c)->block, width = tensor_cols(p);
+    if (c->op != &op_tree_block) return width == u->dims[2];
+    return width % (m * m) == 0 && u->dims[2] % (width / m) == 0;
+}
+
 /* Whether a plane of a table of couplings has one of the four shapes of tree.h, and the same shape as `first`. */
-static bool table_fits(struct graph *g, const struct tree_solve_attr *a, const struct tensor *p,
-                       const struct tensor *first, const struct tensor *u) {
-    const struct tree *t = &a->tree;
+static bool table_fits(struct graph *g, const struct call *c, const struct tensor *p, const struct tensor *first,
+                       const struct tensor *u) {
+    const struct tree *t = &tree_solve_attr(c)->tree;
     int64_t nodes = u->dims[1], rows = p->dims[0];
     bool same = p->rank == first->rank;
     for (int i = 0; same && i < p->rank; i++) same = p->dims[i] == first->dims[i];
     if (p->rank != 2 && p->rank != 3) {
-        graph_fail(g, ST_USAGE, "tree_solve: couplings have rank %d, expected 2 (rows,P) or 3 (B,nodes,P)", p->rank);
-    } else if (tensor_cols(p) != u->dims[2]) {
-        graph_fail(g, ST_USAGE, "tree_solve: couplings are %" PRId64 " wide, expected u's %" PRId64 " columns",
-                   tensor_cols(p), u->dims[2]);
+        graph_fail(g, ST_USAGE, "%s: couplings have rank %d, expected 2 (rows,P) or 3 (B,nodes,P)", c->op->name,
+                   p->rank);
+    } else if (!width_fits(c, p, u)) {
+        graph_fail(g, ST_USAGE, "%s: couplings are %" PRId64 " wide, expected u's %" PRId64 " columns%s", c->op->name,
+                   tensor_cols(p), u->dims[2], c->op == &op_tree_block ? " (m,r,P) as (m,m,P)" : "");
     } else if (!same) {
         graph_fail(g, ST_USAGE,
-                   "tree_solve: couplings hold %" PRId64 " and %" PRId64
-                   " elements; all planes must have the same shape",
-                   tensor_count(p), tensor_count(first));
+                   "%s: couplings hold %" PRId64 " and %" PRId64 " elements; all planes must have the same shape",
+                   c->op->name, tensor_count(p), tensor_count(first));
     } else if (p->rank == 3 && (rows != u->dims[0] || p->dims[1] != nodes)) {
         graph_fail(g, ST_USAGE,
-                   "tree_solve: couplings are (%" PRId64 ",%" PRId64 ") and u (%" PRId64 ",%" PRId64
+                   "%s: couplings are (%" PRId64 ",%" PRId64 ") and u (%" PRId64 ",%" PRId64
                    ") in batch and nodes; they must agree",
-                   rows, p->dims[1], u->dims[0], nodes);
+                   c->op->name, rows, p->dims[1], u->dims[0], nodes);
     } else if (p->rank == 2 && rows != 1 && rows != t->levels - 1 && rows != nodes - 1) {
         graph_fail(g, ST_USAGE,
-                   "tree_solve: couplings have %" PRId64 " rows, expected 1, levels-1 = %" PRId64
-                   " or nodes-1 = %" PRId64,
-                   rows, t->levels - 1, nodes - 1);
+                   "%s: couplings have %" PRId64 " rows, expected 1, levels-1 = %" PRId64 " or nodes-1 = %" PRId64,
+                   c->op->name, rows, t->levels - 1, nodes - 1);
     } else {
         return true;
     }
     return false;
 }
 
-static bool tree_fits(struct graph *g, const struct tree_solve_attr *a, const struct tensor *u) {
-    const struct tree *t = &a->tree;
+static bool tree_fits(struct graph *g, const struct call *c, const struct tensor *u) {
+    const struct tree *t = &tree_solve_attr(c)->tree;
     int64_t nodes = tree_nodes(t);
     if (u->rank != 3)
-        graph_fail(g, ST_USAGE, "tree_solve: u has rank %d, expected 3 (B,nodes,P)", u->rank);
+        graph_fail(g, ST_USAGE, "%s: u has rank %d, expected 3 (B,nodes,P)", c->op->name, u->rank);
     else if (nodes < 0)
-        graph_fail(g, ST_USAGE,
-                   "tree_solve: a tree of arity %" PRId64 " and %" PRId64 " levels has no node or more than 2^31",
-                   t->arity, t->levels);
+        graph_fail(g, ST_USAGE, "%s: a tree of arity %" PRId64 " and %" PRId64 " levels has no node or more than 2^31",
+                   c->op->name, t->arity, t->levels);
     else if (u->dims[1] != nodes)
         graph_fail(g, ST_USAGE,
-                   "tree_solve: u has %" PRId64 " nodes but the tree of arity %" PRId64 " and %" PRId64
-                   " levels has %" PRId64,
-                   u->dims[1], t->arity, t->levels, nodes);
+                   "%s: u has %" PRId64 " nodes but the tree of arity %" PRId64 " and %" PRId64 " levels has %" PRId64,
+                   c->op->name, u->dims[1], t->arity, t->levels, nodes);
     else if (t->leaves < 0 || t->leaves > tree_places(t))
-        graph_fail(g, ST_USAGE, "tree_solve: %" PRId64 " real leaves do not fit a tree of %" PRId64, t->leaves,
+        graph_fail(g, ST_USAGE, "%s: %" PRId64 " real leaves do not fit a tree of %" PRId64, c->op->name, t->leaves,
                    tree_places(t));
     else
         return true;
     return false;
 }
 
-static void tree_solve_infer(struct graph *g, struct call *c) {
+void tree_solve_infer(struct graph *g, struct call *c) {
     const struct tree_solve_attr *a = tree_solve_attr(c);
     const struct tensor *u = c->in[TREE_U_RE], *u_im = c->in[TREE_U_IM], *leaves = c->in[TREE_LEAVES];
     if (!u || !u_im) {
-        graph_fail(g, ST_FAIL, "tree_solve: input %d is missing", u ? TREE_U_IM : TREE_U_RE);
+        graph_fail(g, ST_FAIL, "%s: input %d is missing", c->op->name, u ? TREE_U_IM : TREE_U_RE);
         return;
     }
-    if (!tree_fits(g, a, u) || !tree_fits(g, a, u_im)) return;
+    bool blocks = c->op == &op_tree_block;
+    if (blocks && (a->block < 1 || a->block > TREE_BLOCK_MAX || tensor_cols(u) % a->block)) {
+        graph_fail(g, ST_USAGE,
+                   "%s: blocks of m = %" PRId64 " and u of %" PRId64 " columns, expected m in 1..%d and m r P columns",
+                   c->op->name, a->block, tensor_cols(u), TREE_BLOCK_MAX);
+        return;
+    }
+    if (!tree_fits(g, c, u) || !tree_fits(g, c, u_im)) return;
     bool alone = a->tree.levels == 1 && !c->in[TREE_UP_RE];
     int tables = alone ? 0 : a->form == TREE_FREE ? 4 : 2;
     for (int i = 0; i < TREE_U_RE; i++) {
         if (!c->in[i] != (i >= tables)) {
-            graph_fail(g, ST_USAGE,
-                       "tree_solve: %d coupling planes expected, up and in the free form down; plane %d is %s", tables,
-                       i, c->in[i] ? "one too many" : "missing");
+            graph_fail(g, ST_USAGE, "%s: %d coupling planes expected, up and in the free form down; plane %d is %s",
+                       c->op->name, tables, i, c->in[i] ? "one too many" : "missing");
             return;
         }
-        if (c->in[i] && !table_fits(g, a, c->in[i], c->in[TREE_UP_RE], u)) return;
+        if (c->in[i] && !table_fits(g, c, c->in[i], c->in[TREE_UP_RE], u)) return;
     }
     if (!infer_same_shape(g, c, TREE_U_RE, TREE_U_IM)) return;
     if (leaves && (leaves->rank != 1 || leaves->dims[0] != u->dims[0] || leaves->limit > tree_places(&a->tree) + 1)) {
         graph_fail(g, ST_USAGE,
-                   "tree_solve: leaves holds %" PRId64 " counts below %d, expected %" PRId64 " of at most %" PRId64,
-                   tensor_count(leaves), leaves->limit, u->dims[0], tree_places(&a->tree));
+                   "%s: leaves holds %" PRId64 " counts below %d, expected %" PRId64 " of at most %" PRId64,
+                   c->op->name, tensor_count(leaves), leaves->limit, u->dims[0], tree_places(&a->tree));
         return;
     }
     graph_output(g, c, DT_REAL, 3, u->dims);

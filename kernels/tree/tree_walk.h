@@ -84,6 +84,9 @@ LRNN_INLINE void tree_row_nodes(const struct tree *t, enum tree_sharing sharing,
     *end = v.offset + v.count;
 }
 
+/* Checks the inputs of tree_solve and of tree_block. */
+void tree_solve_infer(struct graph *g, struct call *c);
+
 /* For op->build. tree_for: the smallest tree with that many leaves (a chain: nodes). input_couplings: a table of
  * couplings for a tree whose number of nodes is the `length` of the sizes; one row if the tree has only leaves. */
 struct tree tree_for(int64_t arity, int64_t leaves);
@@ -109,6 +112,18 @@ LRNN_INLINE struct tree tree_with_leaves(struct tree t, int64_t leaves) {
 LRNN_INLINE struct tree tree_of_sequence(const struct call *c, int64_t b) {
     struct tree t = tree_solve_attr(c)->tree;
     return tree_with_leaves(t, c->in[TREE_LEAVES] ? tensor_i32(c->in[TREE_LEAVES])[b] : t.leaves);
+}
+
+/* Sizes of a call of tree_block: u has columns (m,r,P). A tree of one node without couplings counts as one head. */
+struct tree_block_sizes {
+    int64_t B, T, m, r, P;
+};
+
+LRNN_INLINE struct tree_block_sizes tree_block_sizes(const struct call *c) {
+    const struct tensor *y = c->out[0], *up = c->in[TREE_UP_RE];
+    int64_t m = tree_solve_attr(c)->block, P = up ? tensor_cols(up) / (m * m) : 1;
+    struct tree_block_sizes s = {y->dims[0], y->dims[1], m, y->dims[2] / (m * P), P};
+    return s;
 }
 
 #ifdef __cplusplus

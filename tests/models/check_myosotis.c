@@ -368,6 +368,7 @@ START_TEST(misfits_name_the_numbers) {
     expect_refused("myosotis:arity=2,levels=3,leaves=few", 7, "neither a number nor all");
     expect_refused("myosotis:arity=2,heads=6,blocks=4", 7, "heads=6 is not divisible by blocks=4");
     expect_refused("myosotis:arity=2,heads=2000", 7, "raise blocks");
+    expect_refused("myosotis:arity=2,heads=3,block=2,blocks=4", 7, "heads=6 (times block) is not divisible");
 }
 END_TEST
 
@@ -419,6 +420,26 @@ START_TEST(the_top_of_a_tree_is_the_mean_of_its_uppermost_nodes) {
 }
 END_TEST
 
+/* A net with blocks of m begins as the net with m times as many heads. */
+START_TEST(blocks_begin_as_independent_heads) {
+    static const char *const pairs[][2] = {
+        {"myosotis:heads=6", "myosotis:heads=2,block=3"},
+        {"myosotis:heads=8,form=free,selective=yes,blocks=2",
+         "myosotis:heads=4,block=2,form=free,selective=yes,blocks=2"},
+        {"myosotis:heads=8,form=skew,share=head", "myosotis:heads=1,block=8,form=skew,share=head"}};
+    struct trial net[2];
+    for (int k = 0; k < 2; k++) {
+        struct trial_shape s = {
+            .model = pairs[_i][k], .B = 3, .T = 8, .V = 5, .D = 12, .layers = 1, .readout = READOUT_SEQUENCE};
+        trial_open(&net[k], &s, 12);
+        for (int b = 0; b < 3; b++) tensor_i32(net[k].net.lengths)[b] = (int32_t[]){8, 5, 1}[b];
+        graph_forward(&net[k].graph, &net[k].state);
+    }
+    expect_close(tensor_real(net[1].net.logits), tensor_real(net[0].net.logits), 15, 64 * REAL_EPSILON, "logits");
+    for (int k = 0; k < 2; k++) trial_close(&net[k]);
+}
+END_TEST
+
 Suite *check_myosotis(void);
 Suite *check_myosotis(void) {
     Suite *suite = suite_create("myosotis");
@@ -434,6 +455,7 @@ Suite *check_myosotis(void) {
     tcase_add_loop_test(tests, equal_nodes_are_a_level, 0, N_KERNELS);
     tcase_add_test(tests, the_top_of_a_tree_is_the_mean_of_its_uppermost_nodes);
     tcase_add_test(tests, hippo_frequencies_are_the_spectrum);
+    tcase_add_loop_test(tests, blocks_begin_as_independent_heads, 0, 3);
     tcase_add_test(tests, misfits_name_the_numbers);
     tcase_add_test(tests, couplings_of_another_width_are_refused);
     suite_add_tcase(suite, tests);

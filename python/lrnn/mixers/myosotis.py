@@ -64,11 +64,15 @@ class Myosotis(Mixer):
         "leaves": "all",
         "selective": False,
         "blocks": 1,
+        "block": 1,
+        "rhs": 1,
     }
 
     def starts(self, dim: int) -> dict[str, Tensor]:
         heads, blocks, form, started = self.o["heads"], self.o["blocks"], self.o["form"], {}
         arity, levels, share = self.o["arity"], self.o["levels"], self.o["share"]
+        if self.o["block"] != 1 or self.o["rhs"] != 1:
+            raise ValueError("block and rhs are 1 in this layer; the program trains nets with larger ones")
         if share != "head" and not levels:
             raise ValueError(f"share={share} has a coupling for each {share} of the tree; give levels")
         rows = {"head": 1, "level": levels - 1, "node": Tree.count(arity, levels) - 1 if levels else 0}[share]

@@ -31,8 +31,8 @@ def in_use(o, T, lengths):
 
 
 def theta(x, p, o, side, nodes):
-    """Complex (B,T-1,P): the coupling parameters of all nodes but the root, `side` up or down."""
-    T = len(nodes)
+    """Complex (B,T-1,P,m,m): the coupling parameters of all nodes but the root, `side` up or down."""
+    T, m = len(nodes), int(o["block"])
     value = 0
     if f"{side}.re" in p:
         row = {"level": [n[0] for n in nodes[:-1]], "head": [0] * (T - 1), "node": list(range(T - 1))}[o["share"]]
@@ -40,7 +40,7 @@ def theta(x, p, o, side, nodes):
     if o["selective"] == "yes":
         w = torch.complex(p[f"{side}.weight.re"], p[f"{side}.weight.im"])
         value = value + x[:, :-1].to(w.dtype) @ w.T
-    return value.expand(x.shape[0], -1, -1)
+    return value.expand(x.shape[0], -1, -1).unflatten(2, (m, m, -1)).permute(0, 1, 4, 2, 3)
 
 
 def couplings(x, p, o, nodes):
@@ -49,17 +49,19 @@ def couplings(x, p, o, nodes):
 
     def bounded(t):
         beta = rho / (2 * k ** 0.5) if form == "pd" else rho / (k + 1)
-        return beta * t / torch.sqrt(1 + t.real ** 2 + t.imag ** 2)
+        lower = torch.linalg.cholesky(torch.eye(t.shape[-1]) + t.mH @ t)
+        return beta * torch.linalg.solve_triangular(lower, t.mH, upper=False).mH
 
     up = theta(x, p, o, "up", nodes)
     if form == "skew":
-        return up, -up.conj()
+        return up, -up.mH
     b = bounded(up)
-    return b, bounded(theta(x, p, o, "down", nodes)) if form == "free" else b.conj()
+    return b, bounded(theta(x, p, o, "down", nodes)) if form == "free" else b.mH
 
 
 def myosotis(x, p, o, lengths=None):
     B, T, _ = x.shape
+    m, r = int(o["block"]), int(o["rhs"])
     nodes = tree(int(o["arity"]), levels_of(o, T))
     limit = torch.full((B,), T) if o["leaves"] == "all" else torch.full((B,), int(o["leaves"]))
     if lengths is not None:
@@ -67,13 +69,15 @@ def myosotis(x, p, o, lengths=None):
     used = in_use(o, T, limit)
     into, out = torch.complex(p["in.re"], p["in.im"]), torch.complex(p["out.re"], p["out.im"])
     u = (x.to(into.dtype) @ into.T) * used[..., None]
-    P = u.shape[-1]
-    system = torch.eye(T, dtype=u.dtype).expand(B, P, T, T).clone()
+    P = u.shape[-1] // (m * r)
+    system = torch.eye(T * m, dtype=u.dtype).view(T, m, T, m).expand(B, P, T, m, T, m).clone()
     if T > 1:
         child, parent = torch.arange(T - 1), torch.tensor([n[1] for n in nodes[:-1]])
-        tied = (used[:, child] & used[:, parent])[..., None]
+        tied = (used[:, child] & used[:, parent])[..., None, None, None]
         b, c = couplings(x, p, o, nodes)
-        system[:, :, child, parent] = (b * tied).transpose(1, 2)
-        system[:, :, parent, child] = (c * tied).transpose(1, 2)
-    z = torch.linalg.solve(system, u.transpose(1, 2).unsqueeze(-1)).squeeze(-1).transpose(1, 2)
+        system[:, :, child, :, parent, :] = (b * tied).transpose(0, 1)
+        system[:, :, parent, :, child, :] = (c * tied).transpose(0, 1)
+    sides = u.view(B, T, m, r, P).permute(0, 4, 1, 2, 3).reshape(B, P, T * m, r)
+    z = torch.linalg.solve(system.reshape(B, P, T * m, T * m), sides)
+    z = z.view(B, P, T, m, r).permute(0, 2, 3, 4, 1).reshape(B, T, m * r * P)
     return 2 * (z @ out.T).real + p["skip"] * x

@@ -35,7 +35,8 @@ GRIDS = ["mode=P", "mode=P,form=ref", "mode=D", "mode=D,chirality=R"]
 GRAPHS = ["mode=P", "mode=D", f"mode=P,edges={DAG}", f"mode=D,edges={DAG}", f"mode=P,edges={DAG},node=tail,pnorm=in",
           f"mode=D,edges={DAG},node=tail", "mode=P,edges=none"]
 TREES = ["form=dd", "form=pd,arity=4", "form=skew", "form=free,share=node", "share=head,selective=yes",
-         "form=free,selective=yes", "arity=1", "arity=1,form=free,share=head", "leaves=7"]
+         "form=free,selective=yes", "arity=1", "arity=1,form=free,share=head", "leaves=7", "block=2",
+         "block=3,rhs=2,form=free,selective=yes"]
 GIVEN_SIDES = ["height=4,width=5", "width=3", "height=3,mode=D", "height=20,width=1"]  # of graphs of 20 tokens
 PADDED_GRAPHS = [f"{o},edges={PADDED_DAG}" for o in ("mode=P", "mode=D", "mode=P,pnorm=in", "mode=P,node=tail")]
 PADDED_TREES = ["levels=7", "arity=3,levels=5,form=free,share=node", "arity=1,levels=26", "leaves=7,arity=1",
