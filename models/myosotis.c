@@ -313,7 +313,7 @@ const struct model model_myosotis = {
              "myosotis:arity=1,heads=3,form=free,share=head,selective=yes myosotis:heads=3 "
              "myosotis:arity=3,heads=2,selective=yes,share=node "
              "myosotis:heads=2,levels=5,leaves=5 "
-             "myosotis:heads=2,block=3,rhs=2,form=free,selective=yes myosotis:arity=1,heads=2,block=2",
+             "myosotis:heads=2,block=3,rhs=2,form=free,selective=yes myosotis:arity=1,levels=12,heads=2,block=2",
     .inst_bytes = sizeof(struct myosotis),
     .causal = false,
     .check = check,
