@@ -214,7 +214,8 @@ START_TEST(blocks_of_one_are_scalars) {
     for (int form = TREE_HERMITIAN; form <= TREE_FREE; form++)
         for (int share = SHARE_HEAD; share <= SHARE_SAMPLE; share++) {
             struct solve one, scalar;
-            struct tree_system s = {.tree = {3, 3, 7}, .form = (enum tree_form)form, .beta = beta_of(form, 3)};
+            struct tree_system s = {
+                .tree = {3, 3, 7}, .form = (enum tree_form)form, .beta = beta_of((enum tree_form)form, 3)};
             solve_open(&scalar, s, (enum share)share, 3, 37, 1, true, "reference");
             s.block = 1;
             solve_open(&one, s, (enum share)share, 3, 37, 1, true, kernels[_i]);
@@ -240,7 +241,8 @@ START_TEST(diagonal_blocks_are_independent_trees) {
     for (int form = TREE_HERMITIAN; form <= TREE_FREE; form++) {
         struct solve blocks, scalar;
         const int64_t m = 4, P = 5, rows = 2;
-        struct tree_system s = {.tree = {2, 3, 3}, .form = (enum tree_form)form, .beta = beta_of(form, 2)};
+        struct tree_system s = {
+            .tree = {2, 3, 3}, .form = (enum tree_form)form, .beta = beta_of((enum tree_form)form, 2)};
         solve_open(&scalar, s, SHARE_LEVEL, 2, m * P, 1, false, "reference");
         s.block = m;
         solve_open(&blocks, s, SHARE_LEVEL, 2, P, 1, false, kernels[_i]);
