@@ -1,7 +1,8 @@
 /* softmax_attention.c - softmax attention, causal or over a whole sequence: the op and its reference.
  *
  * Token t has a query q, a key k and a value v for each head, with dk numbers each. Causal attention sums over s <= t,
- * else over all n tokens in use. ds_ts is the gradient of the score of query t and key s:
+ * else over the n rows in use, the rows before the tokens included. ds_ts is the gradient of the score of query t and
+ * key s:
  *   p_ts = softmax_s(q_t . k_s / sqrt(dk));   y_t = sum_s p_ts v_s
  * Backward:
  *   dv_s = sum_t p_ts dy_t;              ds_ts = p_ts (dy_t . v_s - sum_r p_tr dy_t . v_r)
