@@ -182,13 +182,16 @@ const rowColumns = () => [
         help: "seeds that reached the task's threshold out of all seeds, with the exact 95 % interval of this fraction",
         value: row => row.solved / row.seeds,
         text: row => `${row.solved}/${row.seeds} (${interval(row.solved_low, row.solved_high)})`},
-    {title: "parameters", value: row => row.params, text: row => count(row.params)},
+    {title: "parameters", least: true, value: row => row.params, text: row => count(row.params)},
     {title: "paper", number: true, help: "the published number; ~ it is of another setting",
         value: row => (row.published ? parseFloat(row.published) : null), text: row => row.published || "-"},
-    {title: "difference", value: row => row.delta, text: row => signed(row.delta)},
+    {title: "difference", value: row => row.delta,
+    help: "ours minus the paper's; (best): the paper prints its best run, so our best run is compared, not the mean",
+    text: row => signed(row.delta) + (row.delta_of_best && row.delta !== null ? " (best)" : "")},
     {title: "steps", value: row => row.steps, text: row => `${count(row.steps)}/${count(row.max_steps)}`},
-    {title: "state", help: "floats per sequence and layer", value: row => row.state, text: row => count(row.state)},
-    {title: "FLOPs per token", value: row => row.flops, text: row => count(row.flops)},
+    {title: "state", least: true, help: "floats per sequence and layer", value: row => row.state,
+    text: row => count(row.state)},
+    {title: "FLOPs per token", least: true, value: row => row.flops, text: row => count(row.flops)},
     {title: "tokens/s", value: row => row.speed, text: row => (row.speed === null ? "-" : count(row.speed) +
         (row.disturbed ? "!" : "")),
         cell: row => (row.speed === null ? "-" : h("span", {title: row.speed_at}, count(row.speed),
@@ -254,6 +257,7 @@ async function drawTask(q) {
         `, ${plural(t.runs, "run")}`)))])];
     const file = await ownFile(task);
     file.stem = task.stem;
+    const siblings = index.tasks.filter(t => t !== task && groupOf(t) === groupOf(task));
     const profiles = distinct(file.joined.map(row => row.profile));
     const rows = file.joined.filter(row => !q.get("profile") || row.profile === q.get("profile"));
     const chosen = row => (q.get("row") ? row.id === q.get("row") : stemOf(row.mixer) === q.get("mixer"));
@@ -278,6 +282,8 @@ async function drawTask(q) {
         h("p", {class: "lead"}, file.alias || file.summary || "", file.summary && file.alias ? ` (${file.summary})`
             : ""),
         taskName(task) !== task.label && h("p", {}, "Its label: ", h("code", {}, task.label)),
+        siblings.length > 0 && h("p", {}, "Other variants, which may be easier or harder: ", siblings.map((t, n) =>
+            [n > 0 && "; ", link(taskLink(t), taskName(t))]), "."),
         h("p", {}, `Score: ${task.metric} on the test set. Chance is ${score(task.chance)}`,
             file.floor > task.chance && `, the best trivial answer ${score(file.floor)}`,
                 file.solved_at && `, and a run has solved it at ${score(file.solved_at)}`,
@@ -452,7 +458,7 @@ async function drawCompare(q) {
     const content =
         [h("p", {class: "lead"},
         "Of several settings on a task the one with the best validation is shown, those with three or more seeds " +
-        "first. A difference with an interval stands on the page of a task, which pairs runs of one seed."), form,
+        "first. A task's link pairs their runs seed by seed, and gives the difference with an interval."), form,
         table("compare", `${nameOf(a)} and ${nameOf(b)} on ${plural(common.length, "task")}`, [
             {title: "task", value: c => taskName(index.tasks[c.t]), cell: c =>
                 link(address("compare", {a: q.get("a"), b: q.get("b"), task: index.tasks[c.t].stem}),
@@ -470,8 +476,15 @@ async function drawCompare(q) {
 
 // Two rows of a task, seed by seed.
 async function paired(task, q, as, bs) {
-    const file = await ownFile(task), pick = (list, key) => list.find(row => row.id === q.get(key)) || standing(list);
-    const [a, b] = [pick(as, "arow"), pick(bs, "brow")], [i, k] = [a, b].map(row => file.joined.indexOf(row));
+    const file = await ownFile(task), asked = (list, key) => list.filter(row => row.id === q.get(key));
+    const differing = (x, y) => distinct([...Object.keys(x.more.own), ...Object.keys(y.more.own)]).filter(key =>
+        x.more.own[key] !== y.more.own[key]);
+    // Unless the reader chose them: two rows of three or more seeds that differ in as few settings as possible.
+    const choices = (list, key) => (asked(list, key).length ? asked(list, key) : list);
+    const [a, b] = choices(as, "arow").flatMap(x => choices(bs, "brow").map(y => [x, y])).map(pair =>
+        [pair, [pair.filter(row => row.seeds < 3).length, differing(...pair).length, pair[0].rank + pair[1].rank]])
+        .sort(([, x], [, y]) => x[0] - y[0] || x[1] - y[1] || x[2] - y[2])[0][0];
+    const [i, k] = [a, b].map(row => file.joined.indexOf(row));
     const [high, low, sign] = i > k ? [i, k, 1] : [k, i, -1];
     const pair = file.pairs.find(p => p[0] === high && p[1] === low);
     const runsOf = row => recordsOf(file, row).map((id, n) => ({id, at: row.more.chosen + n})).filter(r =>
@@ -482,8 +495,8 @@ async function paired(task, q, as, bs) {
     const value = r => (r ? testOf(file, r.at, task) : null), difference = r =>
         (r.a && r.b ? value(r.a) - value(r.b) : null);
     const cell = r => (r ? link(runLink(task, r.id), score(value(r), 4)) : "-");
-    const unlike = distinct([...Object.keys(a.more.own), ...Object.keys(b.more.own)]).filter(key =>
-        a.more.own[key] !== b.more.own[key]);
+    const unlike = differing(a, b), shared = unlike.filter(key => key !== "model" &&
+        key in a.more.own && key in b.more.own);
     const rowChoice = (text, key, rows, row) => rows.length > 1 && picker(text, key,
         rows.map(r => [r.id, `${settingOf(r) || r.profile}, ${r.profile}, ${plural(r.seeds, "seed")}`]), row.id);
     const curves = [[a, "var(--c0)", ""], [b, "var(--c1)", "7 3"]].flatMap(([row, colour, dash]) =>
@@ -494,12 +507,13 @@ async function paired(task, q, as, bs) {
         h("form", {class: "filters", "aria-label": "Rows", submit: event => event.preventDefault()},
             rowChoice("First", "arow", as, a), rowChoice("Second", "brow", bs, b)),
         h("p", {id: "verdict"}, pair
-            ? `Over ${plural(pair[2], "pair")} the first is ${signed(sign * pair[3])} beside the second, with a 95 % ` +
+            ? `Over ${plural(pair[2], "pair")} the first minus the second is ${signed(sign * pair[3])}, with a 95 % ` +
                 `interval from ${signed(sign > 0 ? pair[4] : -pair[5])} to ${signed(sign > 0 ? pair[5] : -pair[4])} ` +
                 `(Student's t). ` +
             (pair[4] > 0 || pair[5] < 0 ? "The interval excludes 0."
                 : "The interval contains 0: these seeds do not tell them apart.") :
-            "They share fewer than two seeds at their rates, so that no interval can be said."),
+            "They share fewer than two seeds at their rates, so that no interval can be said.",
+        shared.length > 0 && ` They also differ in ${shared.join(", ")}, which may explain a difference.`),
         table("seeds", "Test score of each seed", [{title: "seed", number: true, value: r => +r.seed},
             {title: nameOf(a.mixer), value: r => value(r.a), text: r => score(value(r.a), 4), cell: r => cell(r.a)},
             {title: nameOf(b.mixer), value: r => value(r.b), text: r => score(value(r.b), 4), cell: r => cell(r.b)},
@@ -607,7 +621,7 @@ async function drawPapers(q) {
     const cell = (r, c) => plan.cells.find(x => x.row === r && x.column === c),
         number = x => (plan.speed ? count(x) : score(x));
     const verdict = x => (x.verdict === "not run" ? "open" : x.other ? "other setting" : x.verdict);
-    const words = x => `${x.printed || "-"} / ${x.ours === null ? "open" : number(x.ours)}${x.cut ? "*" : ""}`;
+    const words = x => `${x.ours === null ? "open" : number(x.ours)}${x.cut ? "*" : ""} / ${x.printed || "-"}`;
     const shade = x => (x.ours === null || x.published === null || x.other ? ""
         : `--d:${Math.min(1, Math.abs(x.ours - x.published) * 4).toFixed(2)}`);
     const title = x => [`${plan.rows[x.row]}, ${plan.columns[x.column]}: paper ${x.printed || "none"}`,
@@ -637,7 +651,7 @@ async function drawPapers(q) {
             {sort: null, records: c => c.runs});
     return [plan.title, [...intro,
         h("p", {},
-        "A cell is the paper's number / ours, and the verdict; the stronger its shade, the larger the difference " +
+        "A cell is our number / the paper's, and the verdict; the stronger its shade, the larger the difference " +
         "(blue: ours is above, orange: below). Open: no run of it is on record."),
         table(plan.name, plan.title, columns, plan.rows.map((_, r) => r), {sort: null,
             records: r => plan.cells.filter(c => c.row === r).flatMap(c => c.runs)}),

@@ -169,9 +169,10 @@ function exports(name, get, records) {
     records && "with the hashes of the records that it rests on", said);
 }
 
-// A table that is sorted by a click on a heading. column: {title, help, value(row), text(row), cell(row)}; value sorts,
-// text is what people and files read, cell is what stands in the page. The first column names the rows. sort: column
-// and direction, or null for the given order.
+// A table that is sorted by a click on a heading. column: {title, help, value(row), text(row), cell(row), least}; value
+// sorts, and the first click puts the greatest first, or the least where less is better (least); text is what people
+// and files read, cell is what stands in the page. The first column names the rows. sort: column and direction, or null
+// for the given order.
 function table(name, caption, columns, rows, {sort = [0, 1], records, mark, wide} = {}) {
     let [by, direction] = sort || [-1, 1];
     const text = (column, row) => (column.text ? column.text(row) : `${column.value(row) ?? "-"}`);
@@ -191,7 +192,7 @@ function table(name, caption, columns, rows, {sort = [0, 1], records, mark, wide
             class: numeric(column) ? "n" : undefined, "aria-sort": c === by
                 ? (direction > 0 ? "ascending" : "descending") : undefined},
         h("button", {type: "button", click: () => {
-            direction = c === by ? -direction : numeric(column) ? -1 : 1;
+            direction = c === by ? -direction : numeric(column) && !column.least ? -1 : 1;
             by = c;
             refresh(c);
         }}, column.title))));

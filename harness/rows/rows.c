@@ -1,4 +1,4 @@
-/* rows.c - groups run records into rows and computes the rows' numbers; see rows.h. */
+/* rows.c - makes rows of run records and computes their numbers; see rows.h. */
 #include "harness/rows/rows.h"
 
 #include <math.h>
@@ -130,7 +130,7 @@ static int by_model(const void *left, const void *right) {
     return order ? order : row_label_compare(a->label, b->label);
 }
 
-/* Returns the place of the row's earliest run in the filter's list of runs. */
+/* Returns the smallest place that a run of the row has in the filter's list of runs. */
 static int row_rank(const struct report_row *row, const struct filter *filter) {
     int first = filter->asked->n_runs;
     for (int i = 0; i < row->n_all; i++) {
@@ -190,8 +190,8 @@ bool validation_is_better(const struct validation *v, const struct validation *t
     return v->loss < than->loss;
 }
 
-/* The `confirm` largest seeds of a row are reported. Sets *first to the smallest of them, or to UINT64_MAX if `confirm`
- * is 0. ST_USAGE: the row has no further seed for choosing the rate. */
+/* Only the largest seeds of a row are reported, as many as `confirm` says. Sets *first to the smallest of them, or to
+ * UINT64_MAX if `confirm` is 0. ST_USAGE: the row has no further seed for choosing the rate. */
 static enum status first_to_confirm(const struct report_row *row, int64_t confirm, uint64_t *first, struct error *e) {
     *first = UINT64_MAX;
     for (int64_t k = 0; k <= confirm; k++) {
@@ -294,7 +294,7 @@ static enum status check_seeds(const struct report_row *row, struct error *e) {
     return ST_OK;
 }
 
-/* The runs that the built-in plans list for one table of a paper and one task. setting.h calls them own runs. */
+/* The own runs (setting.h) of one table of a paper and one task: those that a built-in plan has. */
 struct paper_runs {
     const char *arxiv, *source; /* the paper and its table; borrowed */
     char task[RECORD_TEXT];     /* the task's name without options */

@@ -147,7 +147,8 @@ static enum status write_pages(struct site *site, struct error *e) {
 
 static const char row_columns[] =
     "id task profile mixer setting outdated sees_future acc low high seeds solved solved_low solved_high rank lr rates "
-    "params state flops precision steps max_steps batch speed speed_at disturbed cut failed grid delta published";
+    "params state flops precision steps max_steps batch speed speed_at disturbed cut failed grid delta delta_of_best "
+    "published";
 
 /* The number of rows of the task that validation prefers to it: 0 is the best. */
 static int rank_of(const struct validation *v, int n, int k) {
@@ -207,6 +208,7 @@ static void put_row(FILE *f, const struct report_row *row, int task, int rank) {
     put_int(f, NULL, row->n_estimate_failed);
     put_int(f, NULL, row->n_all);
     put_real(f, NULL, row->delta);
+    put_int(f, NULL, row->published.best);
     *text = 0;
     published_format(&row->published, format);
     if (isfinite(row->published.value)) snprintf(text, sizeof text, format, row->published.value);

@@ -45,13 +45,14 @@ static void put_cell(FILE *f, const struct site *site, const struct paper_cell *
     put_close(f, '}');
 }
 
-/* The notes below the table, as `lrnn report --paper` prints them. */
+/* The notes below the table and below its cells, as `lrnn report --paper` prints them. */
 static void put_notes(FILE *f, const struct paper_cells *p) {
     struct sheets sheets = {0};
     put_open(f, "notes", '[');
-    if (report_make(&sheets, &report_paper, NULL, p, false, NULL, NULL) == ST_OK && sheets.n)
-        for (int i = 0; i < sheets.list[0]->n_notes; i++)
-            if (!sheets.list[0]->notes[i].on_strong) put_text(f, NULL, sheets.list[0]->notes[i].text);
+    if (report_make(&sheets, &report_paper, NULL, p, false, NULL, NULL) == ST_OK)
+        for (int k = 0; k < sheets.n; k++)
+            for (int i = 0; i < sheets.list[k]->n_notes; i++)
+                if (!sheets.list[k]->notes[i].on_strong) put_text(f, NULL, sheets.list[k]->notes[i].text);
     put_close(f, ']');
     sheets_free(&sheets);
 }

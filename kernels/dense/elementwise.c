@@ -5,7 +5,7 @@
  *   mul       y = a b                da = dy b;                    db = dy a
  *   silu_mul  y = a s(a) b           da = dy b s(a)(1 + a - a s(a));  db = dy a s(a)      s = 1 / (1 + e^-a)
  *   activate  y = f(x)               dx = dy f'(x)
- * The function `rest` is sqrt(1 - e^-|x|); the slope of this root is limited to 1000, as in
+ * The function `rest` is sqrt(1 - e^-|x|). Its gradient limits the slope of the square root to 1000, as in
  * google-deepmind/recurrentgemma. GELU: Hendrycks & Gimpel 2016 (arXiv 1606.08415), exact and tanh form. SwiGLU:
  * Shazeer 2020 (arXiv 2002.05202). */
 #include <inttypes.h>
@@ -53,7 +53,7 @@ static void activate_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
 }
 
-/* The gradients of add and sub read no value. An exponential counts 10 FLOPs. */
+/* The gradients of add and sub do not read a and b. An exponential counts 10 FLOPs. */
 static struct cost binary_cost(const struct call *c, enum pass pass) {
     double n = (double)tensor_count(c->out[0]);
     double flops = c->op == &op_silu_mul ? 13 : 1;
@@ -172,7 +172,7 @@ static void binary_ref_forward(const struct call *c, const struct exec *exec) {
 static void binary_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t n = tensor_count(c->out[0]);
-    const real *a = tensor_real(c->in[0]), *b = tensor_real(c->in[1]); /* only ops that need them read them */
+    const real *a = tensor_real(c->in[0]), *b = tensor_real(c->in[1]); /* add and sub read neither: they may be gone */
     const real *dy = call_dout(c, 0);
     for (int64_t i = 0; i < n; i++) {
         double by_a = 1, by_b = c->op == &op_sub ? -1 : 1;

@@ -3,9 +3,10 @@
  *
  * Each pass reads the raw gates only once from memory. A row's m + 1 gates are normalised in registers and used there;
  * if m is above 8 they stay in L1. The previous state is read from the output h, which is still in L1. Backward goes
- * from the last step to the first, recomputes the gates and carries A^T G in L1. Since sum_l a_l da_l = G_t[i] h_t[i],
- * the normaliser's gradient needs no sum over the row:
- *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i])
+ * from the last step to the first, recomputes the gates and carries A^T G in L1. With x = (h_{t-1}, v_t[i]), row i
+ * computes h_t[i] = sum_l a_l x_l, so the gradient of gate a_l is G_t[i] x_l, and the sum of a_l times it is G_t[i]
+ * h_t[i]. The gradient of the gates' normalisation therefore needs no sum over the row:
+ *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i])
  * where w is the derivative of the gate function divided by the row's sum S (softmax: w = a). In the code `p` holds the
  * gates before the division by S: a = p * scale, scale = 1 / S. */
 #include <string.h>
@@ -20,7 +21,7 @@ FORCE_INLINE void row_forward(int m, enum gate gate, const struct scan_row *r, i
     r->h[k] = sum * scale;
 }
 
-/* Like row_forward, for any m and all `width` blocks of the strip. */
+/* Like row_forward, for any m and for `width` neighbouring blocks. */
 FORCE_INLINE void rows_forward(int m, enum gate gate, const struct scan_row *r, int64_t width) {
     real p[SCAN_GATES], scale[SCAN_WIDTH];
     real *h = r->h;
@@ -162,10 +163,11 @@ static void scan_block_cpu_backward(const struct call *c, const struct exec *x) 
     scan_parts(c, scan_attr(c)->m, backward_of[scan_attr(c)->gate]);
 }
 
-/* Tolerance: a row's gates sum to 1, so old rounding errors do not grow. Each step adds about one unit with a random
- * sign. The reference sums in double. The error of dz = w G (x - h) is measured in units of its terms (op->terms): if
- * one gate of a row is near 1, x - h is only rounding error, and w multiplies this error by up to 1 / S with sigmoid
- * and relu gates. The form w G sum_l a_l (x - x_l) does not cancel, but takes m + 1 times the work. */
+/* Tolerance: a row's gates sum to 1, so old rounding errors do not grow. Each step adds about one rounding error
+ * (REAL_EPSILON) with a random sign. The reference sums in double. The error of dz = w G (x - h) is compared with the
+ * size of its terms (op->terms): if one gate of a row is near 1, x - h is only rounding error, and w multiplies this
+ * error by up to 1 / S with sigmoid and relu gates. The form w G sum_l a_l (x - x_l) does not cancel, but takes m + 1
+ * times the work. */
 const struct kernel kernel_scan_block_cpu = {
     .name = "scan_block_cpu",
     .op = &op_scan_block,

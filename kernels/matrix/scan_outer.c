@@ -2,7 +2,8 @@
  * reference.
  *
  *   o_n = scale (M_n C_{n-1}^T q_n + D_n (q_n . k_n) v_n);   C_n = T_n C_{n-1} + S_n k_n v_n^T;   C_{-1} = 0
- * Without M and D, the state is read after the update: M = T, D = S. Gradients, with E the gradient of C_n from later
+ * A token has a query q, a key k, a value v and four numbers: T and S for the update, M and D for the output. Without M
+ * and D, the state is read after the update: M = T, D = S. Gradients, with E the gradient of C_n from later
  * tokens, w = scale do_n, P = C_{n-1}, from the last token to the first:
  *   dS = k^T E v      dT = <E, P>      dM = q^T P w      dD = (q.k)(v.w)
  *   dq = M P w + D (v.w) k     dk = S E v + D (v.w) q     dv = S E^T k + D (q.k) w     E <- T E + M q w^T */
@@ -43,8 +44,8 @@ static void scan_outer_infer(struct graph *g, struct call *c) {
 }
 
 /* FLOPs per element of the state, for a head and token: forward 2 to read and 3 to update; backward 3 to update again,
- * 4 for E, and 8 for three products of E or P with a vector and for <E, P>. The stored states add 1 / STATE_CHUNK of a
- * state per token. */
+ * 4 for E, and 8 for three products of E or P with a vector and for <E, P>. Traffic: the inputs, the
+ * output and, per token, 1 / STATE_CHUNK of a stored state. */
 static struct cost scan_outer_cost(const struct call *c, enum pass pass) {
     struct state_shape s = outer_shape(c);
     double tokens = (double)(s.B * s.T), state = tokens * (double)(s.heads * s.dk * s.dv), inputs = 0;

@@ -104,7 +104,7 @@ static void repeat_each_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 1, (int64_t[]){c->in[0]->dims[0] * a->n});
 }
 
-/* Copies; the gradient of split also writes its zeros. */
+/* All elements are copied; the gradient of split also writes zeros where no part was taken. */
 static struct cost split_cost(const struct call *c, enum pass pass) {
     double x = (double)tensor_count(c->in[0]), taken = 0;
     for (int p = 0; p < c->n_out; p++) taken += (double)tensor_count(c->out[p]);
@@ -153,7 +153,7 @@ static bool join_columns_build(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
-/* Variants: factors. */
+/* The variants have different factors. */
 static bool prepend_one_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     prepend_one(g, input_tokens(g, s, "x", s->dim), s->variant ? 1 : 0.025);

@@ -1,5 +1,5 @@
 /* scan_plstm_cpu.c - pLSTM on sequences. A thread computes one head of one sequence at a time. The head's J states fit
- * into the L1 cache; SIMD vectors run along the columns of a state.
+ * into the L1 cache; a SIMD vector has neighbouring columns of a row.
  *
  * A token has vectors q, k, v and gates S, T, M, D; a head has J states C[i] (dk x dv). Forward reads from the states
  * with M and q, then writes into them with S and k. E[i] is the gradient of C[i] and w = scale dy. Backward runs from

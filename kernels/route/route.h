@@ -21,9 +21,9 @@ extern "C" {
  * score in its row or column, the first among equals. The gradient is straight-through: backward treats P_t as the
  * softmax of M_t along this row or column.
  *
- * d, x: planes (B,T,N). dict [N][N][K] is stored with the candidates first, then k, then the states that choose: struct
- * layout {3, {N, N, K}, {1, 2, 0}} for form row, {0, 2, 1} for form column. s (B,T,K). If dict and s are NULL, P is the
- * identity. Returns the real plane of h (B,T,N); *h_im receives the imaginary plane. */
+ * d, x: planes (B,T,N). dict [N][N][K] is stored in another order of its axes: candidates, then k, then the states that
+ * choose. As struct layout this is {3, {N, N, K}, {1, 2, 0}} for form row, {0, 2, 1} for form column. s (B,T,K). If
+ * dict and s are NULL, P is the identity. Returns the real plane of h (B,T,N); *h_im receives the imaginary plane. */
 enum route_form { ROUTE_ROW, ROUTE_COLUMN };
 struct tensor *scan_route(struct graph *g, enum route_form form, struct tensor *const d[2], struct tensor *const x[2],
                           struct tensor *dict, struct tensor *s, struct tensor **h_im);
@@ -49,7 +49,8 @@ LRNN_INLINE bool route_chooses(const struct op *op, int input) {
 }
 
 /* Returns M + dict s: adds the next term to a score. All kernels add the terms with this function in the order of k,
- * so their scores have the same bits and they always choose alike. One other choice would change all later states. */
+ * so their scores have the same bits and they always choose alike: a single different choice would change all later
+ * states. */
 LRNN_INLINE real route_score(real dict, real s, real M) {
     return real_fma(dict, s, M);
 }

@@ -8,7 +8,8 @@
  * P_t is the matrix of the choices: P_t[m][j(m)] = 1 or P_t[j(n)][n] = 1, else 0.
  *
  * Backward: o_t is the gradient that arrives at output h_t. G_t = dL/dRe h_t + i dL/dIm h_t is the whole gradient of
- * the loss L. p is the softmax of M along the axis of the argmax, and P counts as p (straight-through):
+ * the loss L. p is the softmax of M along the axis of the argmax. The gradient of M is that of p in place of P
+ * (straight-through):
  *   row      G_t = o_t + P_{t+1}^T conj(d_{t+1}) G_{t+1};   dd_t[m] = conj(h_{t-1}[j(m)]) G_t[m]
  *   column   G_t = o_t + conj(d_{t+1}) P_{t+1}^T G_{t+1};   dd_t[n] = conj(h_{t-1}[n]) G_t[j(n)]
  *   dx_t = G_t;   dP_t[m][n] = Re(conj(G_t[m]) d h_{t-1}[n]), where d is d_t[m] in form row and d_t[n] in form column
@@ -114,7 +115,7 @@ const struct op op_scan_route = {
 /* --- reference: one sequence at a time, with states in double ----------------------------------------------------- */
 
 /* re, im: in forward h of two steps (2,N), in backward G of one sequence (T,N). The other arrays are for backward:
- * ddict and ds are the gradients of dict and of s at one token; p and dp have p and dP of one state's N candidates. */
+ * ddict is the gradient of dict, ds that of s at one token; p and dp have p and dP of one state's N candidates. */
 struct work {
     double *re, *im, *ddict, *ds, *p, *dp;
 };
@@ -243,8 +244,8 @@ static void ref_backward_choice(const struct call *c, struct work w, int64_t fir
         state_before(c, first, t, from, h);
         w.dp[j] = G_re * (d_re * h[0] - d_im * h[1]) + G_im * (d_re * h[1] + d_im * h[0]);
     }
-    /* Subtracting one number from all dP leaves dM unchanged. If one choice is nearly certain, dP of the chosen
-     * candidate is nearly the mean, and subtracting this dP avoids cancellation. */
+    /* Subtracting one number from all dP leaves dM unchanged. If one choice is nearly certain, the
+     * sum of p dP is nearly dP of the chosen candidate, and subtracting this dP first avoids cancellation. */
     double top = w.dp[chosen(c, token, i)];
     for (int64_t j = 0; j < N; j++) {
         w.dp[j] -= top;

@@ -12,7 +12,7 @@
  *   dq = scale S_t do;  G += q w^T;  then for each step, from the last to the first, with S' the state before the step:
  *     u = G^T k,  p = -a G^T e,  dv = m u,  dk = m G v,  de = -G r,  dd = S' p,  G <- G + d p^T
  *     dbeta = rate u . (v - S'^T k)
- *   ddecay = rowsum(G o S_{t-1});  G <- Diag(decay) G
+ *   ddecay = rowsum(G * S_{t-1}), element by element;  G <- Diag(decay) G
  * The form with read and erase is DPLR of flash-linear-attention. There d reads the state before the decay, so our d is
  * theirs divided by the decay. */
 #include <math.h>
@@ -57,9 +57,9 @@ static void scan_delta_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* FLOPs per element of the state. Each step: forward 2 for each of S^T d, k v^T and, with erase, a second rank-one
- * update; backward three times as many (these again, the gradients of their factors, and G). Each token: 2 forward and
- * 4 backward for the readout; 1 and 4 for the decay. */
+/* FLOPs per element of the state. A step takes 2 for each product: S^T d, k v^T and, with erase, a second rank-one
+ * update. Backward takes three times as many: the same products, the gradients of their factors, and G. A token takes 2
+ * forward and 4 backward for the readout; 1 and 4 for the decay. */
 static struct cost scan_delta_cost(const struct call *c, enum pass pass) {
     struct state_shape s = delta_shape(c);
     double state = (double)(s.B * s.T) * (double)(s.heads * s.dk * s.dv), inputs = 0, steps = (double)s.steps;
@@ -74,8 +74,8 @@ static struct cost scan_delta_cost(const struct call *c, enum pass pass) {
 
 /* Keys in [-0.7,0.7), as `lrnn perf` makes them, have a length of about sqrt(dk / 6). The rate is so small that I -
  * rate beta k k^T does not make the state grow. Variant 0 has one decay per head, variant 1 has none. Variant 2 has
- * rate 1, for which results are whole numbers. Variants 3 to 6 have a decay per channel, with beta (3), read (4), read
- * and erase (5), or none of these (6). */
+ * rate 1: with whole numbers as inputs, all results are whole numbers. Variants 3 to 6 have a decay per channel, with
+ * beta (3), read (4), read and erase (5), or none of these (6). */
 static bool scan_delta_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 6) return false;
     struct op_sizes steps = *s;
