@@ -125,8 +125,7 @@ STATE_EACH_WIDTH(backward_any, step_backward,
                  (int64_t width, int64_t dk, const struct token *x, const real *P, real *E, struct reads *r), dk, x, P,
                  E, r)
 
-/* Writes the gradients of one head at one token from the sums r. `add`: add to dq and dk, because a
- * head that shares q and k has written its gradients there. */
+/* Writes one head's gradients at one token from the sums r; `add`: adds to dq and dk what another head has written. */
 static void write_gradients(const struct call *c, const struct state_shape *s, int64_t token, int64_t h, bool add,
                             const struct token *x, const struct reads *r) {
     int64_t dk = s->dk, group = h / (s->heads / s->groups);

@@ -4,7 +4,7 @@
  * The paper's eps is 0 (GIN-0, its better variant). The graph is the example's or, between a sequence's tokens, given
  * by the option `edges`. The direction of an edge does not matter. Xu et al. 2019, Eq. 4.1. */
 #include "kernels/dense/dense.h"
-#include "models/graph_links.h"
+#include "models/graph/graph_links.h"
 #include "models/parts.h"
 
 struct gin {

@@ -6,7 +6,7 @@
  * does not matter. Gilmer et al. 2017, section 2, with a layer as message and an MLP as update. */
 #include "kernels/dense/dense.h"
 #include "kernels/move/move.h"
-#include "models/graph_links.h"
+#include "models/graph/graph_links.h"
 #include "models/parts.h"
 
 struct mpnn {

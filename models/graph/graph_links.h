@@ -1,7 +1,7 @@
 /* graph_links.h - the graph that a graph mixer works on: the example's graph or, where a task has none, the graph that
  * the option `edges` names. Private to models/. */
-#ifndef LRNN_MODELS_GRAPH_LINKS_H
-#define LRNN_MODELS_GRAPH_LINKS_H
+#ifndef LRNN_MODELS_GRAPH_GRAPH_LINKS_H
+#define LRNN_MODELS_GRAPH_GRAPH_LINKS_H
 
 #include "kernels/links/links.h"
 #include "models/model.h"

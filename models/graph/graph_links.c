@@ -1,5 +1,5 @@
 /* graph_links.c - see graph_links.h. */
-#include "models/graph_links.h"
+#include "models/graph/graph_links.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

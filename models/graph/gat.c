@@ -6,7 +6,7 @@
  * The graph is the example's or, between a sequence's tokens, given by the option `edges`. The direction of an edge
  * does not matter. Velickovic et al. 2018, Eq. 3 to 5. */
 #include "kernels/dense/dense.h"
-#include "models/graph_links.h"
+#include "models/graph/graph_links.h"
 #include "models/parts.h"
 
 struct gat {

@@ -16,7 +16,7 @@
  * the factor dk^-1/2. */
 #include "kernels/dense/dense.h"
 #include "kernels/plstm/plstm.h"
-#include "models/graph_links.h"
+#include "models/graph/graph_links.h"
 #include "models/plstm.h"
 
 struct plstm_graph {

@@ -4,7 +4,7 @@
  * The graph is the example's or, between a sequence's tokens, given by the option `edges`. The direction of an edge
  * does not matter. Kipf & Welling 2017, Eq. 2. */
 #include "kernels/dense/dense.h"
-#include "models/graph_links.h"
+#include "models/graph/graph_links.h"
 #include "models/parts.h"
 
 struct gcn {
