@@ -230,8 +230,8 @@ static struct tensor *with_positions(struct graph *g, const struct net_shape *s,
     return grid_positions(g, x, table, graph_builder(g)->lengths, &trained, own);
 }
 
-/* (B,T,D) -> (B,1+T,D): a learnt row, the class token, before the tokens. ViT's released code starts it at 0; the start
- * here has the size of ViT's maps, so that the row's first norm does not divide by 0. */
+/* (B,T,D) -> (B,1+T,D): a learnt row, the class token, before the tokens. ViT's released code starts it at 0, where a
+ * norm magnifies gradients by 1 / sqrt(eps); here it starts like ViT's maps. */
 static struct tensor *with_class(struct graph *g, struct tensor *x) {
     static const int32_t row = 0;
     if (!x) return NULL;

@@ -108,7 +108,7 @@ def safetensors(path):
 
 
 def names(runs):
-    """What a reader calls each run, by its run_id: its layers with all their options, its rate and seed, and its task
+    """A label for each run, by its run_id: its layers with all their options, its rate and seed, and its task
     where the runs are of several. The column "model" alone would pool bdlru of m=1 with that of m=3."""
     rows = runs if isinstance(runs, list) else runs.to_dict("records")
     several = len({row["task"] for row in rows}) > 1

@@ -27,7 +27,7 @@ function load(name) {
     });
 }
 
-// What the reader chose stands in the address after '#', so that each view has a link.
+// The choices of the reader stand in the address after '#', so that each view has a link.
 const state = () => new URLSearchParams(location.hash.slice(1));
 
 function address(file, values) {
@@ -99,8 +99,8 @@ function nameOf(label) {
         `${key} = ${value}`)].join(", ");
 }
 
-// What tells a row from the others of its task: " dim=64 layers=2" as "dim = 64, layers = 2". Where the task's file is
-// there, only in what it is unlike most of them.
+// The settings that tell a row from the others of its task: " dim=64 layers=2" as "dim = 64, layers = 2". Where the
+// task's file is there, only those that most other rows do not have.
 const settingOf = row => (row.told || pairsOf(row.setting.trim().replace(/ /g, ","))).map(([key, value]) =>
     `${key} = ${value}`).join(", ");
 const rowName = row => [nameOf(row.mixer), settingOf(row)].filter(part => part).join("; ");
@@ -126,7 +126,7 @@ function save(name, text) {
 }
 
 const plainLine = text => text.replace(/[\x00-\x1f]/g, " "); // a cell has no ends of lines
-// As harness/sheet/format_latex.c and format_md.c write texts.
+// Texts are written as by harness/sheet/format_latex.c and format_md.c.
 const LATEX = {"+-": "$\\pm$", "-": "-{}", "\\": "\\textbackslash{}", "~": "\\textasciitilde{}",
     "^": "\\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$"};
 const latexText = text => plainLine(text).replace(/\+-(?![A-Za-z])|-(?=-)|[\\{}$&#_%~^<>|]/g, c =>
@@ -331,7 +331,7 @@ function commonest(list) {
 }
 const budgetOf = row => row.max_steps * row.batch;
 
-// What is usual among rows of one task.
+// The usual values among rows of one task.
 function usual(rows) {
     return {precision: commonest(rows.map(row => row.precision)), budget: median(rows.map(budgetOf)),
         params: median(rows.map(row => row.params))};

@@ -21,7 +21,7 @@ ALIGN = 64
 
 
 class LrnnError(ValueError):
-    """What the library refuses, in its own sentence."""
+    """A refusal by the library; the text is the library's sentence."""
 
 
 class Array(ctypes.Structure):

@@ -114,7 +114,7 @@ static bool refused(void) {
     return calls == setting("LRNN_CUDA_HOST_REFUSE", 0);
 }
 
-/* What a call returns that fails where the device is lost, which stays. */
+/* Returns the answer of a call that may be refused: a refusal means that the device is lost, and it stays lost. */
 static cudaError_t answer(void) {
     if (refused()) failure = cudaErrorIllegalAddress;
     return failure;

@@ -440,7 +440,7 @@ part_3() {
 
 # --- a lease ----------------------------------------------------------------------------------------------------------
 
-# What was printed before a step ended is kept.
+# The output that a step has printed before it ends is kept.
 check_all() {
     describe_device
     part_0

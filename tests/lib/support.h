@@ -14,12 +14,12 @@
 /* For tcase_add_checked_fixture: what main() does for the program, and one thread until the test asks for more. */
 void start_kernels(void);
 
-/* The same, and a temporary folder of the test's own, removed at its end. */
+/* Like start_kernels, with a temporary folder of the test's own, which is removed at its end. */
 extern char own_folder[SCRATCH_BYTES];
 void own_folder_begin(void);
 void own_folder_end(void);
 
-/* The same, and the first CUDA device, or CUDA on the host. */
+/* Like start_kernels, with the first CUDA device, or CUDA on the host. */
 extern struct place own_device;
 void own_device_begin(void);
 void own_device_end(void);

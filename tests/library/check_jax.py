@@ -218,7 +218,7 @@ jax.ffi.register_ffi_target("lrnn_cuda", jax.ffi.pycapsule(lrnn.jax._handler.lrn
 
 
 def by_cuda_handler(function):
-    """What the handler for CUDA says to a call on the CPU."""
+    """Checks the message of the handler for CUDA to a call on the CPU."""
     call = jax.ffi.ffi_call
     jax.ffi.ffi_call = lambda name, outs: call("lrnn_cuda", outs)
     lrnn.jax._differentiable.cache_clear(), lrnn.jax._pass.cache_clear()

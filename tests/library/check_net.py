@@ -48,7 +48,7 @@ def has_naive(config):
 
 
 def chosen(every):
-    """What is to be compared: all that differs by more than the training, or the first of each mixer and backbone."""
+    """Yields the nets to compare: all that differ by more than training, or the first of each mixer and backbone."""
     seen = set()
     for task, model, flags in ((s.task, s.model, s.flags) for s in settings()):
         net = {key: value for key, value in flags.items() if key in NET_FLAGS}

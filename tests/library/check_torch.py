@@ -36,7 +36,7 @@ def complex_of(*shape, size=0.7):
     return torch.complex(draw(*shape, low=-size, high=size), draw(*shape, low=-size, high=size))
 
 
-# Of 5 edges and 4 pairs at most; a multitree leaves out a pair of the first.
+# Graphs have at most 5 edges and 4 pairs; a multitree leaves out a pair of the first graph.
 GRAPHS = [[(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)], [(1, 2), (0, 1), (2, 4)], []]
 
 

@@ -49,7 +49,7 @@ def error_of_number(got, want):
 
 
 def error_of(got, want):
-    """Of tensors."""
+    """The error of a tensor."""
     size, error = float(want.abs().max()), float((got - want).abs().max())
     return finite(error / size if size > 1e-12 else error)
 
@@ -130,7 +130,7 @@ def where(steps, of_weights):
 
 
 def control(run, log, weights):
-    """What a rounding of the initial weights makes of loss, norm and last weights."""
+    """The change of loss, norm and last weights by a rounding of the initial weights."""
     g = torch.Generator().manual_seed(2)
     other = Training(run)
     with torch.no_grad():
@@ -142,7 +142,7 @@ def control(run, log, weights):
 
 
 def heads_of(run):
-    """What stands beside each other in a sequence: heads, blocks or channels of the mixer."""
+    """The number of heads, blocks or channels of the mixer, which are computed side by side."""
     def option(key, otherwise=1):
         value = run.config.get(f"model.{key}", "auto")
         return otherwise if value == "auto" else int(value)

@@ -199,7 +199,7 @@ def refusal(e):
 
 
 def attempt(seconds, work):
-    """What it returns, within the time; or else the row that says why there is nothing."""
+    """Returns the result of work() and None; or None and a row with the reason why there is none in time."""
     signal.alarm(seconds)
     try:
         return work(), None
@@ -217,7 +217,7 @@ def compiled(make, data, want):
 
 
 def measure(args, name, make, data, want):
-    """What rows say of one peer."""
+    """Returns the columns of a row for one peer."""
     single = [t.float() for t in data]
     made, why = attempt(args.compile_seconds, lambda: compiled(make, single, want))
     if why:

@@ -142,7 +142,7 @@ class Ours:
 
 
 class Peer:
-    """The same steps in PyTorch."""
+    """The steps of a run in PyTorch."""
 
     def __init__(self, args, run, compiled, half):
         self.args, self.run, self.half, self.times = args, run, half, []
@@ -174,7 +174,7 @@ class Peer:
         return loss.item()
 
     def error(self):
-        """Of the losses of the first steps; compiles what is compiled."""
+        """The largest error of the losses of the first steps, which also compile what is compiled."""
         pairs = [(self.step(number), self.run.log[number]["loss"]) for number in range(STEPS)]
         return max(abs(got - want) / abs(want) for got, want in pairs)
 

@@ -15,8 +15,8 @@ from lrnn.operators import scan_block, scan_companion, scan_diag, scan_diag_comp
 
 
 class Gated(Mixer):
-    """What bdlru and hlru share: raw gates of the input or constant ones, rows in the order of `axes` of the contract,
-    which the scan wants permuted by `order`."""
+    """The part that bdlru and hlru share: raw gates of the input or constant ones, rows in the order of `axes` of the
+    contract, which the scan wants permuted by `order`."""
 
     def raw_gates(self, x: Tensor, rows: Rows, axes: tuple[int, ...], order: tuple[int, ...]) -> Tensor:
         bias = self.gates.bias.reshape(axes).permute(order)

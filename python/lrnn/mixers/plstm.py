@@ -13,7 +13,7 @@ from lrnn.operators import grid_scan, scan_plstm
 
 
 class Heads(Mixer):
-    """What all three share: q, k, v a head, and after the recurrence a norm of each head and a map."""
+    """The part that all three share: q, k, v of each head, and after the recurrence a norm of each head and a map."""
 
     def qkv(self, x: Tensor) -> list[Tensor]:
         return [heads(part(x), self.o["heads"]) for part in (self.q, self.k, self.v)]

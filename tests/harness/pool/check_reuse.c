@@ -127,7 +127,7 @@ static void write_checkpoint(const struct setup *s) {
     free(p.curve);
 }
 
-/* The same, of another build, under a checksum that is right. */
+/* Writes the record as another build would, under a right checksum. */
 static void write_foreign(const struct setup *s) {
     char path[512], hex[RUN_ID_HEX];
     write_checkpoint(s);

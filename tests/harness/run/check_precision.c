@@ -121,7 +121,7 @@ static char *losses(const char *isa, const char *flags, int n_threads) {
     return slurp(path, &size);
 }
 
-/* The same, which any number of threads has to compute; NULL where the limit does not hold. */
+/* Like losses, and checks that every number of threads computes them; NULL where the limit does not hold. */
 static char *losses_of_all_threads(const struct limit *l, const char *flags) {
     if (!holds(l)) return NULL;
     char *one = losses(l->isa, flags, threads[0]);

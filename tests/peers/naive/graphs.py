@@ -8,7 +8,7 @@ from .parts import affine, heads_of
 
 
 def edges_of(text, n):
-    """Those that an option names between n tokens."""
+    """The edges that an option names between n tokens."""
     if text == "path":
         return [(t, t + 1) for t in range(n - 1)]
     if text == "none":

@@ -38,8 +38,8 @@ class Net:
         return {name[len(prefix) + 1:]: w for name, w in self.weights.items() if name.startswith(prefix + ".")}
 
     def options_of(self, index):
-        """Of pLSTM's layers in turn, the one at hand: P and D; two along the edges, two against them. HGRN2's has a
-        least forget gate."""
+        """The options of a layer. Layers of pLSTM alternate between P and D, and two go along the edges, two against
+        them; a layer of HGRN2 has a least forget gate."""
         o = dict(self.options)
         if self.mixer == "hgrn2" and o["bounds"] == "yes":
             o["low"] = index / self.layers
@@ -187,7 +187,7 @@ class Net:
         return affine(x, self.weights, "head")
 
     def loss_terms(self):
-        """What the mixers add to the training loss: SLiCE's penalty."""
+        """The terms that mixers add to the training loss: SLiCE's penalty."""
         if self.mixer != "slice" or float(self.options["penalty"]) == 0:
             return 0.0
         ways = ["mixer", "mixer_back"] if self.two_ways else ["mixer"]

@@ -57,7 +57,7 @@ def plstm(x, p, o):
 def direction_gates(x, p, o):
     """The eight gates of each direction: dict of (B,T,4,H)."""
     def raw(name):
-        """Of all of x; of a slice of its channels per gate; or a bias alone."""
+        """A gate before its function: a map of all of x, a map of a slice of its channels, or a bias alone."""
         b = p[f"{name}.bias"]
         if o["gates"] == "bias":
             return b.expand(*x.shape[:2], *b.shape)
@@ -99,7 +99,7 @@ def grid_of(n, o):
 
 
 def grid_rows(x, o, p, n):
-    """Of sequences x (B,T,D) with n tokens: what the tokens read in the four directions, before D and the norm,
+    """The values that the n tokens of sequences x (B,T,D) read in the four directions, before D and the norm:
     (B,n,H,dk). Nodes of the grid without a token are not there: every gate of theirs is 0."""
     H, (X, Y) = int(o["heads"]), grid_of(n, o)
     q, k, v = qkv(x, p, H)
@@ -176,7 +176,7 @@ def turned(edges, pairs):
 
 
 def graph_rows(x, p, o, edges):
-    """What the nodes x (B,n,D) of one graph read, before the norm: (B,n,H,dk)."""
+    """The values that the nodes x (B,n,D) of one graph read, before the norm: (B,n,H,dk)."""
     H, n = int(o["heads"]), x.shape[1]
     pairs = line_pairs(edges, o["mode"])
     if o["direction"] == "back":

@@ -93,7 +93,7 @@ class Run:
         self.read_data()
 
     def read_groups(self):
-        """What `lrnn info` says of each trained parameter: whether it decays, and its part of the rate."""
+        """Facts of `lrnn info` on each trained parameter: whether it decays, and its part of the rate."""
         flags = {key: value for key, value in self.setting.flags.items() if key in NET_FLAGS}
         words = [word for key, value in flags.items() for word in (f"--{key}", value)]
         info = json.loads(call(self.program, "info", self.setting.model, "--task", self.setting.task, "--json", *words))
@@ -122,7 +122,7 @@ class Run:
         return call(self.program, "data", "show", self.setting.task, "--seed", self.config["seed"], *flags)
 
     def order_of(self, epoch):
-        """What each step of an epoch trains on; a whole epoch has every example once."""
+        """The examples of each step of an epoch; a whole epoch has every example once."""
         steps = json_lines(self.show("--order", epoch, "--batch", self.batch, "--steps", self.steps))
         seen = sorted(index for row in steps for index in row["indices"])
         if len(steps) == self.steps_per_epoch and seen != list(range(len(self.examples["train"]))):
