@@ -113,8 +113,8 @@ def settings(toy):
             net(f"bdlru:m={m},blocks={N}", T, 128, dim=D, layers=L, mlp="gelu")
     layers = [(model, 64) for model in ("lstm", "attention", "bdlru:m=5", "hlru:m=5", "lru", "mamba2", "deltanet")]
     layers = [(model, 32, T) for model, T in layers + [("lstm", 512), ("attention", 512)]]
-    newer = ("gated-deltanet", "kda", "gdn2", "rwkv7", "gla", "hgrn2", "mamba3", "slstm", "pdssm", "s5", "linoss", "aussm",
-             "rglru", "mingru")
+    newer = ("gated-deltanet", "kda", "gdn2", "rwkv7", "gla", "hgrn2", "mamba3", "slstm", "pdssm", "s5", "linoss",
+             "aussm", "rglru", "mingru")
     layers += [(model, 2048 // T, T) for T in (64, 512) for model in newer]  # a loop keeps every state: 2048 tokens
     for model, B, T in layers:
         found["layer", f"{model.replace(':', ' ')} D=128 B={B} T={T}"] = net(model, T, B, dim=128, layers=1, mlp="none")
