@@ -205,7 +205,8 @@ def prepared(args, run, name):
         error = peer.error()
         status = "ok" if error <= BOUNDS[name] else f"its losses differ by {error:.2g}"
     except TooLong:
-        error, status = None, f"not compiled within {args.compile_seconds} s"
+        did = "no three steps" if name == "eager" else "not compiled"
+        error, status = None, f"{did} within {args.compile_seconds} s"
     except Exception as e:  # the row says what the peer cannot do
         error, status = None, " ".join(f"{type(e).__name__}: {e}".replace(",", ";").split())[:160]
     signal.alarm(0)

@@ -56,13 +56,15 @@ struct matrices {
     real *seen;       /* TWO x VW: R_d, then R_q, which becomes O */
     real *S;          /* KW x VW: the state before the chunk */
     /* Only backward has the following. */
-    real *G, *St, *Gt; /* G, KW x VW: the gradient of the state after the chunk; St, Gt: S and G transposed */
-    real *PW, *PWt;    /* TWO x VW: (-dC, W), and its transpose */
+    real *G;        /* KW x VW: the gradient of the state after the chunk */
+    real *St, *Gt;  /* S and G transposed */
+    real *PW, *PWt; /* TWO x VW: (-dC, W), and its transpose */
     real *d_written, *dX, *d_readers, *d_writers, *dF, *d_through; /* gradients, with the shapes from above */
     real *d_seen;                                                  /* TWO x KW: the gradient of from_start */
     real *d_end;                                                   /* TWO x KW: the gradient of to_end */
-    /* Forward has one state; backward has the state before each chunk from one kept state to the next. */
-    struct scratch_rows states;
+    /* Forward: the state S of each head of the bundle. Backward: the states S before the chunks from one kept state to
+     * the next, of one head; and the gradient G of each head. */
+    struct scratch_rows states, all_G;
 };
 
 static struct matrices matrices_of(const struct head *d, enum pass pass, struct scratch *scratch) {
@@ -73,14 +75,15 @@ static struct matrices matrices_of(const struct head *d, enum pass pass, struct 
                                          {&m.X, TWO * TWO},         {&m.solved, SCORES},    {&m.direct, SCORES},
                                          {&m.written, TWO * VW},    {&m.seen, TWO * VW}};
     const struct scratch_array backward[] = {
-        {&m.G, KW * VW},      {&m.St, KW * VW},         {&m.Gt, KW * VW},         {&m.PW, TWO * VW},
-        {&m.PWt, TWO * VW},   {&m.d_written, TWO * VW}, {&m.dX, TWO * TWO},       {&m.d_seen, TWO * KW},
-        {&m.d_end, TWO * KW}, {&m.d_readers, TWO * KW}, {&m.d_writers, TWO * KW}, {&m.dF, N * KW},
-        {&m.d_through, KW}};
+        {&m.St, KW * VW},         {&m.Gt, KW * VW},         {&m.PW, TWO * VW},     {&m.PWt, TWO * VW},
+        {&m.d_written, TWO * VW}, {&m.dX, TWO * TWO},       {&m.d_seen, TWO * KW}, {&m.d_end, TWO * KW},
+        {&m.d_readers, TWO * KW}, {&m.d_writers, TWO * KW}, {&m.dF, N * KW},       {&m.d_through, KW}};
+    int64_t heads = heads_side_by_side(KW * VW);
     scratch_take(scratch, both, sizeof both / sizeof *both);
-    if (pass == PASS_BACKWARD) scratch_take(scratch, backward, sizeof backward / sizeof *backward);
-    m.states = scratch_rows(scratch, pass == PASS_FORWARD ? 1 : d->s.steps, KW * VW);
-    m.S = m.states.at;
+    m.states = scratch_rows(scratch, pass == PASS_FORWARD ? heads : d->s.steps, KW * VW);
+    if (pass == PASS_FORWARD) return m;
+    scratch_take(scratch, backward, sizeof backward / sizeof *backward);
+    m.all_G = scratch_rows(scratch, heads, KW * VW);
     return m;
 }
 
@@ -102,41 +105,56 @@ FORCE_INLINE struct row row_at(const struct head *d, int64_t first, int64_t i) {
     return row;
 }
 
-/* to[0..n-1] = factor * from, and zeros up to width. */
-FORCE_INLINE void read_row(int64_t n, int64_t width, real factor, const real *from, real *to) {
-    for (int64_t i = 0; i < n; i++) to[i] = factor * from[i];
-    for (int64_t i = n; i < width; i++) to[i] = 0;
+/* to[0..n-1] = factor * from, and zeros up to width; only zeros if from is NULL. */
+FORCE_INLINE void read_row(int64_t n, int64_t width, real factor, const real *restrict from, real *restrict to) {
+    int64_t i = 0;
+    for (; from && i < n; i++) to[i] = factor * from[i];
+    for (; i < width; i++) to[i] = 0;
+}
+
+/* Returns a row of input i that the chunk reads, or NULL. */
+FORCE_INLINE const real *input_row(const struct call *c, int i, const struct row *r, int64_t index, int64_t n) {
+    return r->in ? value_row(c, i, r->token, index, n) : NULL;
 }
 
 static void read_chunk(const struct head *d, int64_t first, const struct matrices *m) {
     const struct call *c = d->c;
     int64_t KW = d->KW, VW = d->VW, dk = d->s.dk, decays = delta_decays(c);
-    memset(m->readers, 0, (size_t)(TWO * KW) * sizeof(real));
-    memset(m->writers, 0, (size_t)(d->writers * KW) * sizeof(real));
-    memset(m->written, 0, (size_t)(TWO * VW) * sizeof(real));
+    real rate = (real)delta_attr(c)->rate;
+    if (d->erases) memset(m->written + N * VW, 0, (size_t)(N * VW) * sizeof(real));
     for (int64_t i = 0; i < N; i++) {
         struct row r = row_at(d, first, i);
+        const real *k = input_row(c, DELTA_K, &r, r.index, dk), *read = input_row(c, DELTA_READ, &r, r.index, dk);
+        const real *decay = r.begins ? input_row(c, DELTA_DECAY, &r, d->h, decays) : NULL;
         real *F = m->F + i * KW;
         for (int64_t j = 0; j < KW; j++) F[j] = 1;
-        if (!r.in) continue;
-        const real *k = value_row(c, DELTA_K, r.token, r.index, dk);
-        const real *decay = value_row(c, DELTA_DECAY, r.token, d->h, decays);
-        for (int64_t j = 0; r.begins && decay && j < dk; j++) F[j] = decay[decays > 1 ? j : 0];
+        if (decays == 1)
+            for (int64_t j = 0; decay && j < dk; j++) F[j] = decay[0];
+        else
+            for (int64_t j = 0; decay && j < dk; j++) F[j] = decay[j];
+        bool reads_key = c->in[DELTA_BETA] != NULL;
+        read_row(dk, KW, reads_key ? r.b : rate, reads_key ? k : read, m->readers + i * KW);
+        read_row(dk, KW, 1, r.ends ? input_row(c, DELTA_Q, &r, d->h, dk) : NULL, m->readers + (N + i) * KW);
         read_row(dk, KW, 1, k, m->writers + i * KW);
-        read_row(d->s.dv, VW, r.b, value_row(c, DELTA_V, r.token, r.index, d->s.dv), m->written + i * VW);
-        if (c->in[DELTA_BETA]) read_row(dk, KW, r.b, k, m->readers + i * KW);
-        if (c->in[DELTA_READ])
-            read_row(dk, KW, (real)delta_attr(c)->rate, value_row(c, DELTA_READ, r.token, r.index, dk),
-                     m->readers + i * KW);
-        if (d->erases) read_row(dk, KW, 1, value_row(c, DELTA_ERASE, r.token, r.index, dk), m->writers + (N + i) * KW);
-        if (r.ends) read_row(dk, KW, 1, value_row(c, DELTA_Q, r.token, d->h, dk), m->readers + (N + i) * KW);
+        if (d->erases) read_row(dk, KW, 1, input_row(c, DELTA_ERASE, &r, r.index, dk), m->writers + (N + i) * KW);
+        read_row(d->s.dv, VW, r.b, input_row(c, DELTA_V, &r, r.index, d->s.dv), m->written + i * VW);
+    }
+}
+
+/* Sets n vectors to zero. Without the empty statement gcc would write them by `rep stos`, which starts slowly. */
+FORCE_INLINE void clear_vectors(lanes *v, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = (lanes){0};
+        __asm__ volatile("");
     }
 }
 
 /* Computes X of one writer of row j. Stores in y the writer's row times all decays up to the chunk's end. */
 static void writer_scores(int64_t KW, int64_t j, const struct matrices *m, const real *writer, real *y, real *X) {
     const real *q = m->readers + N * KW;
-    lanes of_d[N] = {0}, of_q[N] = {0};
+    lanes of_d[N], of_q[N];
+    clear_vectors(of_d, j + 1);
+    clear_vectors(of_q, j + 1);
     for (int64_t c = 0; c < KW; c += LANES) {
         lanes x = lanes_at(writer + c);
         lanes_to(y + c, x);
@@ -218,15 +236,35 @@ static void next_state(const struct head *d, const struct matrices *m, real *S) 
                   (struct right){m->written, VW}, 1, S, VW);
 }
 
-static void forward_head(const struct head *d, const struct matrices *m) {
-    memset(m->S, 0, (size_t)(d->KW * d->VW) * sizeof(real));
-    for (int64_t first = 0; first < d->rows; first += N) {
-        if (first % (N * d->s.steps) == 0)
-            pack_rows(d->s.dk, d->s.dv, m->S, d->VW, kept_state(d->c, &d->s, d->b, first / (N * d->s.steps), d->h));
-        solve_chunk(d, first, m);
-        write_outputs(d, first, m);
-        if (first + N < d->rows) next_state(d, m, m->S);
-    }
+/* Prefetches the inputs of the rows from `first` on, of one chunk. */
+static void prefetch_chunk(const struct head *d, int64_t first, enum pass pass) {
+    const struct call *c = d->c;
+    int64_t H = d->s.heads, steps = d->s.steps, dk = d->s.dk, dv = d->s.dv, decays = delta_decays(c);
+    int64_t begin = first / steps, end = (first + N < d->rows ? first + N : d->rows) / steps;
+    int64_t token = d->b * d->s.T + begin, tokens = end - begin, rows = tokens * steps;
+    prefetch_rows(rows, dk, value_row(c, DELTA_K, token, d->h, dk), H * dk);
+    prefetch_rows(rows, dv, value_row(c, DELTA_V, token, d->h, dv), H * dv);
+    prefetch_rows(rows, dk, value_row(c, DELTA_READ, token, d->h, dk), H * dk);
+    prefetch_rows(rows, dk, value_row(c, DELTA_ERASE, token, d->h, dk), H * dk);
+    prefetch_rows(tokens, dk, value_row(c, DELTA_Q, token, d->h, dk), H * dk);
+    prefetch_rows(tokens, decays, value_row(c, DELTA_DECAY, token, d->h, decays), H * decays);
+    if (pass == PASS_BACKWARD) prefetch_rows(tokens, dv, call_dout(c, 0) + (token * H + d->h) * dv, H * dv);
+}
+
+/* Computes n heads together: a chunk of all heads, then the next chunk. */
+static void forward_heads(const struct head *d, int64_t n, struct matrices *m) {
+    memset(m->states.at, 0, (size_t)(n * m->states.stride) * sizeof(real));
+    for (int64_t first = 0; first < d->rows; first += N)
+        for (int64_t h = 0; h < n; h++) {
+            const struct state_shape *s = &d->s;
+            m->S = m->states.at + h * m->states.stride;
+            if (first + N < d->rows) prefetch_chunk(d + h, first + N, PASS_FORWARD);
+            if (first % (N * s->steps) == 0)
+                pack_rows(s->dk, s->dv, m->S, d->VW, kept_state(d->c, s, d[h].b, first / (N * s->steps), d[h].h));
+            solve_chunk(d + h, first, m);
+            write_outputs(d + h, first, m);
+            if (first + N < d->rows) next_state(d, m, m->S);
+        }
 }
 
 /* --- a chunk backwards -------------------------------------------------------------------------------------------- */
@@ -336,9 +374,12 @@ static void row_gradients(const struct head *d, const struct matrices *m) {
 }
 
 static void write_row(const struct call *c, int i, int64_t token, int64_t index, int64_t n, real factor,
-                      const real *from) {
-    real *to = gradient_row(c, i, token, index, n);
-    for (int64_t j = 0; to && j < n; j++) put(to + j, call_accumulates(c, i), factor * from[j]);
+                      const real *restrict from) {
+    real *restrict to = gradient_row(c, i, token, index, n);
+    if (to && call_accumulates(c, i))
+        for (int64_t j = 0; j < n; j++) to[j] += factor * from[j];
+    else if (to)
+        for (int64_t j = 0; j < n; j++) to[j] = factor * from[j];
 }
 
 static real dot(int64_t n, const real *a, const real *b) {
@@ -386,27 +427,36 @@ static void backward_chunk(const struct head *d, int64_t first, const struct mat
                   m->G, VW);
 }
 
-/* For each kept state, from the last to the first: computes the states before the chunks up to the next kept state
- * again, then the gradients of these chunks from the last to the first. */
-static void backward_head(const struct head *d, struct matrices *m) {
+/* Computes the states before the chunks from one kept state to the next again, then the gradients of these chunks from
+ * the last to the first. */
+static void backward_between(const struct head *d, int64_t kept, struct matrices *m) {
     int64_t steps = d->s.steps, size = d->KW * d->VW;
-    memset(m->G, 0, (size_t)size * sizeof(real));
-    for (int64_t kept = d->s.chunks - 1; kept >= 0; kept--) {
-        int64_t begin = kept * N * steps, chunks = (d->rows - begin + N - 1) / N;
-        if (chunks > steps) chunks = steps;
-        memset(m->states.at, 0, (size_t)size * sizeof(real));
-        unpack_rows(d->s.dk, d->s.dv, kept_state(d->c, &d->s, d->b, kept, d->h), d->VW, m->states.at);
-        for (int64_t i = 0; i + 1 < chunks; i++) {
-            m->S = m->states.at + i * m->states.stride;
-            solve_chunk(d, begin + i * N, m);
-            memcpy(m->S + m->states.stride, m->S, (size_t)size * sizeof(real));
-            next_state(d, m, m->S + m->states.stride);
-        }
-        for (int64_t i = chunks - 1; i >= 0; i--) {
-            m->S = m->states.at + i * m->states.stride;
-            backward_chunk(d, begin + i * N, m);
-        }
+    int64_t begin = kept * N * steps, chunks = (d->rows - begin + N - 1) / N;
+    if (chunks > steps) chunks = steps;
+    memset(m->states.at, 0, (size_t)size * sizeof(real));
+    unpack_rows(d->s.dk, d->s.dv, kept_state(d->c, &d->s, d->b, kept, d->h), d->VW, m->states.at);
+    for (int64_t i = 0; i + 1 < chunks; i++) {
+        m->S = m->states.at + i * m->states.stride;
+        solve_chunk(d, begin + i * N, m);
+        memcpy(m->S + m->states.stride, m->S, (size_t)size * sizeof(real));
+        next_state(d, m, m->S + m->states.stride);
     }
+    for (int64_t i = chunks - 1; i >= 0; i--) {
+        m->S = m->states.at + i * m->states.stride;
+        backward_chunk(d, begin + i * N, m);
+    }
+}
+
+static void backward_heads(const struct head *d, int64_t n, struct matrices *m) {
+    int64_t rows = N * d->s.steps; /* from one kept state to the next */
+    memset(m->all_G.at, 0, (size_t)(n * m->all_G.stride) * sizeof(real));
+    for (int64_t kept = d->s.chunks - 1; kept >= 0; kept--)
+        for (int64_t h = 0; h < n; h++) {
+            m->G = m->all_G.at + h * m->all_G.stride;
+            for (int64_t first = (kept - 1) * rows; kept > 0 && first < kept * rows; first += N)
+                prefetch_chunk(d + h, first, PASS_BACKWARD);
+            backward_between(d + h, kept, m);
+        }
 }
 
 /* --- both --------------------------------------------------------------------------------------------------------- */
@@ -429,18 +479,21 @@ static void run(const struct call *c, enum pass pass) {
     struct state_shape s = delta_shape(c);
     int64_t pairs = s.B * s.heads, parts = state_parts(pairs);
     struct head any = head_at(c, &s, 0);
+    int64_t most = heads_side_by_side(any.KW * any.VW);
     struct scratch all = scratch_of(c, pass);
 #pragma omp parallel for schedule(static) if (s.B * s.T * s.heads * s.dk * s.dv > PARALLEL_MIN)
     for (int64_t p = 0; p < parts; p++) {
         struct range part = part_at(pairs, parts, p);
         struct scratch own = scratch_part(&all, p, parts);
         struct matrices m = matrices_of(&any, pass, &own);
-        for (int64_t i = part.begin; i < part.end; i++) {
-            struct head d = head_at(c, &s, i);
+        for (int64_t i = part.begin; i < part.end; i += most) {
+            struct head d[STATE_BUNDLE];
+            int64_t n = part.end - i < most ? part.end - i : most;
+            for (int64_t h = 0; h < n; h++) d[h] = head_at(c, &s, i + h);
             if (pass == PASS_FORWARD)
-                forward_head(&d, &m);
+                forward_heads(d, n, &m);
             else
-                backward_head(&d, &m);
+                backward_heads(d, n, &m);
         }
     }
 }
