@@ -7,7 +7,6 @@
 
 #include "harness/rows/setting.h"
 #include "harness/store/claim.h"
-#include "harness/store/machine.h"
 
 const struct report *const *report_list(void) {
     static const struct report *const list[] = {
@@ -106,16 +105,13 @@ void marks_note(struct sheet *s, const struct marks *m) {
 
 void note_speeds(struct sheet *s, const char *columns, const char *format, const struct facts *facts) {
     char text[4 * SPEED_PLACE], place[SPEED_PLACE];
-    struct machine here;
     if (!facts->n_speeds) return;
-    machine_read(&here);
     speed_place(&facts->speed, place, sizeof place);
     snprintf(text, sizeof text, format,
              facts->speeds_differ ? "of several machines, thread counts, precisions or devices, which the footnotes "
                                     "name; beside each other they say nothing of the models"
                                   : place);
-    sheet_note_on(s, columns, "%s%s%s.", text,
-                  !facts->speeds_differ && !strcmp(facts->speed.machine_id, here.id) ? ", which is this one" : "",
+    sheet_note_on(s, columns, "%s%s.", text,
                   !facts->speeds_differ && facts->builds_differ ? "; by several builds of the program" : "");
 }
 
