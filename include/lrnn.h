@@ -165,7 +165,7 @@ typedef struct lrnn_scan_companion {
     int32_t observer; /* 1: the observer layout */
     lrnn_array z, v;
     lrnn_array s;
-    lrnn_array s0, last; /* (B, m*N); s0 not in the observer layout */
+    lrnn_array s0, last; /* (B, m*N); s0 costs m more tokens per sequence, in the observer layout m + 1 */
 } lrnn_scan_companion;
 LRNN_OP(scan_companion);
 

@@ -64,7 +64,10 @@ static int64_t token_at(const struct recorder *r, const struct side *s, int64_t 
 
 static void pattern_row(const struct lead_pattern *p, int64_t W, int64_t t, real *row) {
     int64_t which = p->each && p->count ? t / p->each % p->count : p->which, period = p->period ? p->period : W;
-    for (int64_t e = 0; e < W && p->count; e++) row[e] = e % period / p->inner % p->count == which ? p->on : p->off;
+    for (int64_t e = 0; e < W && p->count; e++) {
+        int64_t at = e % period / p->inner % p->count;
+        row[e] = at >= which && at <= which + p->more ? p->on : p->off;
+    }
 }
 
 /* The rows of an array without tokens: shared arrays of rank 1 or 2, (B,W), and (B,rows,W), where the tensor may have
@@ -127,8 +130,10 @@ static void values_in(const struct recorder *r, const struct operand *o, const s
             if (token >= length) {
                 if (token < length + r->tail) pattern_row(&o->tail, W, token - length, row);
             } else if (o->state && b < r->call->batch) {
+                if (t >= r->lead - r->first.idle) continue;
                 FOR_STATE_PARTS(r->first, state, b, W, t, r->lead, column, at)
                 fetch(dtype_of(r), state->base, at, state->strides[1], r->first.I, row + column);
+                for (int64_t e = 0; e < W; e++) row[e] = state_scaled(&r->first, row[e]);
             } else {
                 pattern_row(&o->lead, W, t, row);
             }
@@ -179,7 +184,8 @@ static void values_out(const struct recorder *r, const struct operand *o, const 
     }
 }
 
-static void gradient_out(const struct recorder *r, const struct operand *o, const real *dense, const struct side *to,
+/* `dense` belongs to the call, so the gradients of the initial state may be scaled in place. */
+static void gradient_out(const struct recorder *r, const struct operand *o, real *dense, const struct side *to,
                          const struct side *state) {
     if (o->axes != AXES_TOKENS) {
         rows_out(r, o, dense, to);
@@ -188,11 +194,13 @@ static void gradient_out(const struct recorder *r, const struct operand *o, cons
     int64_t W = tensor_cols(o->tensor), tokens = o->tensor->dims[1];
 #pragma omp parallel for if (r->B * tokens * W >= 32768)
     for (int64_t b = 0; b < r->call->batch; b++) {
-        const real *rows = dense + b * tokens * W;
+        real *rows = dense + b * tokens * W;
         for (int64_t token = 0, length = length_of(r, b); token < length && to->base; token++)
             store(dtype_of(r), to->base, token_at(r, to, b, token), to->strides[2], W, rows + (r->lead + token) * W);
         if (!state->base || !o->state) continue;
-        for (int64_t t = 0; t < r->lead; t++) FOR_STATE_PARTS(r->first, state, b, W, t, r->lead, column, at)
+        for (int64_t e = 0; e < r->lead * W; e++) rows[e] = state_scaled(&r->first, rows[e]);
+        for (int64_t t = 0; t < r->lead - r->first.idle; t++)
+            FOR_STATE_PARTS(r->first, state, b, W, t, r->lead, column, at)
         store(dtype_of(r), state->base, at, state->strides[1], r->first.I, rows + t * W + column);
     }
 }

@@ -24,10 +24,10 @@ struct copier {
     void (*gradient_in)(const struct recorder *r, const struct operand *o, const struct side *from,
                         const struct side *state, real *dense);
     /* Write the caller's array from the dense array; a base of NULL is not written. `state`: the final state for values
-     * of an output, the gradient of the initial state for the gradient of an input. */
+     * of an output, the gradient of the initial state for the gradient of an input. gradient_out may change `dense`. */
     void (*values_out)(const struct recorder *r, const struct operand *o, const real *dense, const struct side *to,
                        const struct side *state);
-    void (*gradient_out)(const struct recorder *r, const struct operand *o, const real *dense, const struct side *to,
+    void (*gradient_out)(const struct recorder *r, const struct operand *o, real *dense, const struct side *to,
                          const struct side *state);
     /* Copies the call's offsets to r->offsets. Only on a device. */
     void (*send_offsets)(const struct recorder *r);

@@ -55,7 +55,8 @@ __device__ int64_t state_at(const struct copy &c, const struct state_map &map, i
 __device__ real pattern_value(const struct lead_pattern &p, int64_t W, int64_t t, int64_t e) {
     if (!p.count) return 0;
     int64_t which = p.each ? t / p.each % p.count : p.which, period = p.period ? p.period : W;
-    return e % period / p.inner % p.count == which ? p.on : p.off;
+    int64_t at = e % period / p.inner % p.count;
+    return at >= which && at <= which + p.more ? p.on : p.off;
 }
 
 /* The first of the tokens that show the final state; below 0: there is none. */
@@ -75,7 +76,9 @@ __global__ void values_in_kernel(struct copy c) {
     else if (token >= length)
         value = token < length + c.tail ? pattern_value(c.after, c.W, token - length, e) : 0;
     else if (c.shows_state && b < c.batch)
-        value = fetch(c, c.state.base, state_at(c, c.first, c.lead, b, t, e));
+        value = t >= c.lead - c.first.idle
+                    ? 0
+                    : state_scaled(&c.first, fetch(c, c.state.base, state_at(c, c.first, c.lead, b, t, e)));
     else
         value = pattern_value(c.before, c.W, t, e);
     c.dense[i] = value;
@@ -117,8 +120,9 @@ __global__ void last_state_kernel(struct copy c) {
 __global__ void first_gradient_kernel(struct copy c) {
     await_previous();
     int64_t i = cuda_index(), e = i % c.W, t = i / c.W % c.lead, b = i / c.W / c.lead;
-    if (b >= c.batch) return;
-    store(c, c.state.base, state_at(c, c.first, c.lead, b, t, e), c.dense[(b * c.tokens + t) * c.W + e]);
+    if (b >= c.batch || t >= c.lead - c.first.idle) return;
+    store(c, c.state.base, state_at(c, c.first, c.lead, b, t, e),
+          state_scaled(&c.first, c.dense[(b * c.tokens + t) * c.W + e]));
 }
 
 /* Arrays without tokens have `tokens` rows, of which `batch` are the caller's and `inner` belong to one sequence. */
@@ -209,7 +213,7 @@ void values_out(const struct recorder *r, const struct operand *o, const real *d
     if (state->base && o->state) launch(r, last_state_kernel, c, c.batch * (c.tail ? c.tail : 1) * c.W);
 }
 
-void gradient_out(const struct recorder *r, const struct operand *o, const real *dense, const struct side *to,
+void gradient_out(const struct recorder *r, const struct operand *o, real *dense, const struct side *to,
                   const struct side *state) {
     if (o->axes != AXES_TOKENS) {
         struct copy c = rows_of(r, o, to, dense);

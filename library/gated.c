@@ -69,18 +69,38 @@ static void scan_block_record(struct recorder *r, const lrnn_scan_block *d) {
 }
 LIBRARY_OP(scan_block, last, true)
 
+/* Gates that halve the input, and that move half of the first of m states to the last one: a[m-1] = a[m] = 1/2, other
+ * a[j] = 0 under every normaliser. Rows of m + 1 gates, N neighbours interleaved. */
+static struct lead_pattern input_and_turn(int64_t N, int64_t m, enum gate gate) {
+    bool divides_relu = gate == GATE_RELU || gate == GATE_NONE;
+    return (struct lead_pattern){.inner = N,
+                                 .count = m + 1,
+                                 .which = m - 1,
+                                 .more = 1,
+                                 .on = divides_relu ? (real)0.5 : 0,
+                                 .off = divides_relu ? 0 : -1000};
+}
+
+/* Lead tokens of the companion layout shift m inputs through the state, its oldest part first. */
+static struct state_map companion_shift(int64_t N) {
+    return (struct state_map){.I = N, .step = N, .down = true};
+}
+
+/* Lead tokens of the observer layout, with gates input_and_turn: each adds half its input to state 0, moves half of
+ * state 0 to state m-1, and the others down by one. From zero, the inputs 4 s0[0], ..., 4 s0[m-1], 0 so leave s0. All
+ * factors are powers of two, and sums have one term that is not 0; so s0 and its gradient are exact. */
+static struct state_map observer_turn(int64_t N) {
+    return (struct state_map){.I = N, .step = N, .idle = 1, .factor = 4};
+}
+
 static void scan_companion_record(struct recorder *r, const lrnn_scan_companion *d) {
     int64_t N = library_size(r, "channels", d->channels, INT32_MAX), m = library_size(r, "m", d->m, LIBRARY_SMALL);
     enum gate gate = (enum gate)library_choice(r, "gate", d->gate, GATE_COUNT);
     bool observer = library_choice(r, "observer", d->observer, 2);
-    /* Inputs are shifted through the state, so that the first of m lead tokens is its oldest part. In the observer
-     * layout every part of a state is a product of gates, and no input sets it. */
-    if (observer && d->s0.data)
-        graph_fail(r->graph, ST_USAGE, "s0 is given, and the observer layout starts from zero; use observer=0");
-    library_first_state(r, "s0", &d->s0, m * N, m, (struct state_map){.I = N, .step = N, .down = true});
+    library_first_state(r, "s0", &d->s0, m * N, observer ? m + 1 : m, observer ? observer_turn(N) : companion_shift(N));
     library_last_state(r, "last", &d->last, m * N, 0, whole_row(m * N));
     struct tensor *z = library_tokens(r, "z", &d->z, (m + 1) * N);
-    library_lead(r, input_alone(N, m, gate));
+    library_lead(r, observer ? input_and_turn(N, m, gate) : input_alone(N, m, gate));
     struct tensor *v = library_tokens(r, "v", &d->v, N);
     library_shows_state(r, "s0");
     library_output(r, "s", &d->s,

@@ -18,19 +18,27 @@
 enum array_role { ARRAY_IN, ARRAY_OUT, ARRAY_FIRST_STATE, ARRAY_LAST_STATE };
 enum array_axes { AXES_TOKENS, AXES_SEQUENCES, AXES_SHARED }; /* (B,T,W); (B,W) or (B,rows,W); without B and T */
 
-/* Values of lead or tail tokens: element e of token t is `on` where e % period / inner % count is `which`, and `off`
- * elsewhere. period 0: e itself. each > 0: `which` is t / each % count. */
+/* Values of lead or tail tokens: element e of token t is `on` where e % period / inner % count is `which` or one of the
+ * `more` numbers after it, and `off` elsewhere. period 0: e itself. each > 0: `which` is t / each % count. */
 struct lead_pattern {
-    int64_t inner, count, which, each, period;
+    int64_t inner, count, which, more, each, period;
     real on, off;
 };
 
 /* Maps the elements of lead tokens of an input, and of tokens of an output, to elements of a state: element o*I + i of
- * token t is element o*outer + t*step + i of the state; t counts down if `down`. */
+ * token t is element o*outer + t*step + i of the state; t counts down if `down`. Lead tokens hold the state times
+ * `factor` (0: 1), a power of two; the last `idle` ones hold zeros. */
 struct state_map {
     int64_t I, outer, step;
     bool down;
+    int idle, factor;
 };
+
+/* Returns a value of an initial state times the map's factor: a lead token holds it. A gradient of a lead token, times
+ * the factor, is the gradient of the initial state. */
+LRNN_INLINE real state_scaled(const struct state_map *map, real value) {
+    return map->factor ? (real)map->factor * value : value;
+}
 
 /* One array of the call. */
 struct operand {

@@ -47,7 +47,7 @@ CASES = [
     ("scan_block", [draw(B, T, 2, 3, 3), draw(B, T, 2, 3)], {"h0": draw(B, 2, 3)}, {}),
     ("scan_block", [draw(B, T, 1, 2, 3, low=0.1), draw(B, T, 1, 3)], {}, {"gate": "relu"}),
     ("scan_companion", [draw(B, T, 4, 3), draw(B, T, 3)], {"s0": draw(B, 3, 3)}, {}),
-    ("scan_companion", [draw(B, T, 3, 3), draw(B, T, 3)], {}, {"observer": True, "gate": "sigmoid"}),
+    ("scan_companion", [draw(B, T, 3, 3), draw(B, T, 3)], {"s0": draw(B, 2, 3)}, {"observer": True, "gate": "sigmoid"}),
     ("scan_lstm", [draw(B, T, 12), draw(12, 3), draw(12)], {}, {}),
     ("scan_lstm", [draw(B, T, 12), draw(12, 3), draw(12)], {"h0": draw(B, 3), "c0": draw(B, 3)}, {}),
     (

@@ -56,7 +56,7 @@ CASES = [
         for m, gate in ((1, "softmax"), (2, "sigmoid"), (3, "relu"), (2, "none"))
     ],
     ("scan_companion", [draw(B, T, 4, 3), draw(B, T, 3)], {"s0": draw(B, 3, 3)}, {}),
-    ("scan_companion", [draw(B, T, 3, 3), draw(B, T, 3)], {}, {"observer": True, "gate": "sigmoid"}),
+    ("scan_companion", [draw(B, T, 3, 3), draw(B, T, 3)], {"s0": draw(B, 2, 3)}, {"observer": True, "gate": "sigmoid"}),
     ("scan_lstm", [draw(B, T, 12), draw(12, 3), draw(12)], {}, {}),
     ("scan_lstm", [draw(B, T, 12), draw(12, 3), draw(12)], {"h0": draw(B, 3), "c0": draw(B, 3)}, {}),
     (

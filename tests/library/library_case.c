@@ -42,6 +42,9 @@ SIZES(block_relu, scan_block, d->blocks = 2; d->m = 1; d->gate = LRNN_RELU)
 SIZES(block_none, scan_block, d->blocks = 2; d->m = 2; d->gate = LRNN_NONE)
 SIZES(companion, scan_companion, d->channels = 3; d->m = 3)
 SIZES(observer, scan_companion, d->channels = 3; d->m = 2; d->observer = 1)
+SIZES(observer_sigmoid, scan_companion, d->channels = 2; d->m = 1; d->gate = LRNN_SIGMOID; d->observer = 1)
+SIZES(observer_relu, scan_companion, d->channels = 2; d->m = 3; d->gate = LRNN_RELU; d->observer = 1)
+SIZES(observer_none, scan_companion, d->channels = 2; d->m = 4; d->gate = LRNN_NONE; d->observer = 1)
 SIZES(lstm, scan_lstm, d->width = 3)
 SIZES(outer, scan_outer, d->heads = d->groups = 2; d->key = 3; d->value = 4; d->scale = 0.5)
 SIZES(outer_groups, scan_outer, d->heads = 4; d->groups = 2; d->key = 3; d->value = 2; d->scale = 1)
@@ -177,7 +180,29 @@ const struct op_case op_cases[] = {
      2,
      LENGTH,
      true,
-     {IN(scan_companion, z, 9), IN(scan_companion, v, 3), OUT(scan_companion, s, 6)}},
+     {IN(scan_companion, z, 9), IN(scan_companion, v, 3), OUT(scan_companion, s, 6), FIRST(scan_companion, s0, 6),
+      LAST(scan_companion, last, 6)}},
+    {OP(scan_companion),
+     observer_sigmoid_sizes,
+     3,
+     LENGTH,
+     true,
+     {IN(scan_companion, z, 4), IN(scan_companion, v, 2), OUT(scan_companion, s, 2), FIRST(scan_companion, s0, 2),
+      LAST(scan_companion, last, 2)}},
+    {OP(scan_companion),
+     observer_relu_sizes,
+     2,
+     LENGTH,
+     true,
+     {BETWEEN(scan_companion, z, 8, .1, 1), IN(scan_companion, v, 2), OUT(scan_companion, s, 6),
+      FIRST(scan_companion, s0, 6), LAST(scan_companion, last, 6)}},
+    {OP(scan_companion),
+     observer_none_sizes,
+     2,
+     LENGTH,
+     true,
+     {BETWEEN(scan_companion, z, 10, -.5, .5), IN(scan_companion, v, 2), OUT(scan_companion, s, 8),
+      FIRST(scan_companion, s0, 8), LAST(scan_companion, last, 8)}},
     {OP(scan_lstm),
      lstm_sizes,
      3,
