@@ -27,6 +27,17 @@ enum status texts_add(struct texts *t, const char *text, struct error *e) {
     return ST_OK;
 }
 
+enum status texts_count(struct texts *t, int64_t n, struct error *e) {
+    char number[32];
+    t->list = calloc((size_t)n, sizeof *t->list);
+    for (int64_t i = 0; t->list && i < n; i++) {
+        snprintf(number, sizeof number, "%" PRId64, i + 1);
+        if (!(t->list[i] = strdup(number))) break;
+        t->n++;
+    }
+    return t->n == n ? ST_OK : fail(e, ST_MEMORY, "no memory for a list of %" PRId64 " values", n);
+}
+
 bool range_parse(const char *text, int64_t *from, int64_t *to) {
     char low[64];
     const char *dots = strstr(text, "..");

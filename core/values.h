@@ -18,6 +18,9 @@ void texts_free(struct texts *t);
 /* Adds a copy of the text. ST_USAGE: the list is full; ST_MEMORY. */
 enum status texts_add(struct texts *t, const char *text, struct error *e);
 
+/* Adds the numbers 1 to n to an empty list, which then may be longer than other lists. ST_MEMORY. */
+enum status texts_count(struct texts *t, int64_t n, struct error *e);
+
 /* Parses "3..20"; false if the text is no such range. */
 bool range_parse(const char *text, int64_t *from, int64_t *to);
 

@@ -4,7 +4,7 @@
 #include "harness/store/merge.h"
 #include "harness/store/record_files.h"
 #include "harness/study/study.h"
-#include "harness/study/sweep_list.h"
+#include "harness/run/sweep_list.h"
 
 #define MOST_FOLDERS 256
 

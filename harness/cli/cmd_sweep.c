@@ -42,6 +42,8 @@ static const struct option sweep_flags[] = {
      "exit with 1 if NaN or infinity ended a run; the other runs and the table are still done", 0},
     {"dry-run", OPT_BOOL, AT(dry_run), "no", 0, 0, NULL,
      "list the runs, their number, time and disk space; train nothing", 0},
+    {"print-config", OPT_BOOL, AT(print_config), "no", 0, 0, NULL,
+     "print what is common to the runs and where each value comes from; train nothing", 0},
     {"no-speed", OPT_BOOL, AT(no_speed), "no", 0, 0, NULL,
      "do not measure speeds; measuring takes some seconds per model on an otherwise idle machine", 0},
     {"no-plots", OPT_BOOL, AT(no_plots), "no", 0, 0, NULL, "print the table, draw no plots", 0},
@@ -91,13 +93,9 @@ static enum status on_flag(void *context, const char *name, const char *value, b
 
 /* Prints the rule of study.h for the length of a run. */
 static void print_length(FILE *f) {
-    fputs("\nlength of a run: settings come from these sources, the strongest first:\n"
-          "  command line > config file (-c) > plan > profile > default\n"
-          "  steps or epochs set the length of the schedule. The strongest source that sets one of them decides it.\n"
-          "  If this source sets both, the program uses steps and ignores epochs.\n"
-          "  stop-after (steps), budget (time of the run) and limit (time of all runs) end a run earlier.\n"
-          "  If a source sets steps, epochs, stop-after, budget or limit, the program ignores stop-after and budget\n"
-          "  of weaker sources.\n",
+    fputs("\nlength of a run: command line > config file > plan > profile > default. The strongest that sets steps or\n"
+          "  epochs gives the schedule (steps before epochs). stop-after, budget and limit end a run earlier. Any of\n"
+          "  these five cancels stop-after and budget of weaker places.\n",
           f);
 }
 

@@ -14,6 +14,7 @@
 #include "harness/run/train.h"
 #include "harness/run/signals.h"
 #include "harness/pool/announce.h"
+#include "harness/pool/planned.h"
 #include "harness/pool/progress_line.h"
 #include "harness/store/claim.h"
 #include "harness/store/record_files.h"
@@ -49,8 +50,7 @@ static const struct option train_flags[] = {
 static enum status on_flag(void *context, const char *name, const char *value, bool *done, struct error *e) {
     struct train_words *r = context;
     if (option_find(train_flags, name)) return ST_OK;
-    *done = !strcmp(name, "profile");
-    if (*done) return text_copy(value, r->profile, sizeof r->profile, e);
+    if (!strcmp(name, "profile")) TRY(text_copy(value, r->profile, sizeof r->profile, e));
     return study_note(&r->study.said[FROM_COMMAND], r->config_file, name, value, done, e);
 }
 
@@ -220,35 +220,14 @@ static enum status run_setup(struct setup *s, const struct train_words *words, s
     return status == ST_OK ? print_result(s, !*row.run_id, words->strict, e) : status;
 }
 
-/* Adds the profile's options of a task or model that the command line does not set. */
-static enum status add_options(char text[LABEL_TEXT], const char *prefix, const struct option *table,
-                               const struct profile *p, struct error *e) {
-    struct label l;
-    size_t n = strlen(prefix);
-    TRY(label_parse(&l, prefix, text, e));
-    for (int i = 0; i < p->settings.n; i++) {
-        const char *key = label_key(&p->settings, i), *value = label_value(&p->settings, i);
-        if (strncmp(key, prefix, n) != 0 || !option_find(table, key + n) || label_get(&l, key + n)) continue;
-        if (option_find(table, key + n)->type == OPT_INT && strstr(value, ".."))
-            return fail(e, ST_USAGE, "profile %s has %s=%s, and train does one run; write %s:%s=N", p->name, key, value,
-                        text, key + n);
-        TRY(label_add(&l, key + n, value, e));
-    }
-    return label_format(&l, text, LABEL_TEXT, e);
-}
-
-/* Applies the named profile, as bench does for that task and model. ST_USAGE: the task has no such profile, or the
- * profile lists several values for a key that the command line does not set. */
+/* Takes the named profile, as bench does for that task and model. ST_USAGE: the task has no such profile, or the
+ * profile lists several values for a flag that the command line does not set. */
 static enum status take_profile(struct train_words *r, const struct task_choice *task, const char *name,
                                 struct error *e) {
-    struct model_choice model;
     struct study *s = &r->study;
     TRY(profile_find(name, task->task->suite, r->profile, &s->profile, e));
     s->said[FROM_PROFILE] = s->profile->settings;
     TRY(study_add_word(s, r->model, FROM_PROFILE, e));
-    TRY(model_parse(&model, r->model, e));
-    TRY(add_options(r->model, "model.", model.model->options, s->profile, e));
-    TRY(add_options(r->task, "task.", task->task->options, s->profile, e));
     for (int i = 0; i < s->said[FROM_PROFILE].n; i++) {
         const char *key = label_key(&s->said[FROM_PROFILE], i), *value = study_get(s, key, NULL);
         if (row_key_flag(key) && value && row_key_is_list(key, value))
@@ -258,33 +237,19 @@ static enum status take_profile(struct train_words *r, const struct task_choice 
     return ST_OK;
 }
 
-/* Prints the configuration as a config file. Flags that are not at their default have their origin after a '#'. */
-static void print_config(const struct train_words *r, const struct setup *s) {
-    for (const char *at = s->id.config_text; *at;) {
-        char line[CONFIG_TEXT], key[128], origin[128];
-        const char *end = strchr(at, '\n');
-        snprintf(line, sizeof line, "%.*s", end ? (int)(end - at) : (int)strlen(at), at);
-        at = end ? end + 1 : at + strlen(at);
-        snprintf(key, sizeof key, "%.*s", (int)strcspn(line, "="), line);
-        study_origin_text(&r->study, key, origin, sizeof origin);
-        if (row_key_flag(key) && strcmp(origin, "default") != 0)
-            printf("%-32s # %s\n", line, origin);
-        else
-            printf("%s\n", line);
-    }
-}
-
-/* Makes the configuration from the defaults, the profile if named, the config file and the command line. */
+/* Makes the configuration, and completes task and model, by the defaults, the profile if one is named, the config
+ * file and the command line. */
 static enum status resolve(struct train_words *r, struct error *e) {
-    struct label task_of, model_of, name;
+    struct label name;
+    struct model_choice model;
     struct task_choice *task = calloc(1, sizeof *task);
-    if (!task) return fail(e, ST_MEMORY, "no memory");
-    enum status status = study_file(r->config_file, &task_of, &model_of, &r->study.said[FROM_FILE], e);
-    if (status == ST_OK) status = label_parse(&name, "task", r->task, e);
+    enum status status = task ? label_parse(&name, "task", r->task, e) : fail(e, ST_MEMORY, "no memory");
     if (status == ST_OK) status = task_parse(task, r->task, e);
+    if (status == ST_OK) status = model_parse(&model, r->model, e);
     if (status == ST_OK && *r->profile) status = take_profile(r, task, label_name(&name), e);
+    if (status == ST_OK) status = study_complete(&r->study, "task", task->task->options, r->task, e);
+    if (status == ST_OK) status = study_complete(&r->study, "model", model.model->options, r->model, e);
     if (status == ST_OK) status = study_config(&r->study, NULL, &r->config, e);
-    if (status == ST_OK && *r->profile) status = text_copy(r->profile, r->config.profile, sizeof r->config.profile, e);
     free(task);
     return status;
 }
@@ -310,13 +275,13 @@ static enum status run(int argc, char **argv, struct error *e) {
     if (status == ST_OK) status = cli_parse(&cli, argc, argv, e);
     if (status == ST_OK && words[0]) status = text_copy(words[0], r->task, sizeof r->task, e);
     if (status == ST_OK && words[1]) status = text_copy(words[1], r->model, sizeof r->model, e);
-    if (status == ST_OK) status = study_words(r->config_file, r->task, r->model, e);
+    if (status == ST_OK) status = study_words(&r->study, r->config_file, r->task, r->model, e);
     if (status == ST_OK && (!*r->task || !*r->model))
         status = fail(e, ST_USAGE, "train needs a task and a model, for example `lrnn train s3 bdlru:m=5`");
     if (status == ST_OK) status = resolve(r, e);
     struct setup *s = status == ST_OK ? setup_make(&r->config, r->task, r->model, e) : NULL;
     if (status == ST_OK) status = s ? setup_check_asked(&s, 1, NULL, e) : e->status;
-    if (status == ST_OK && r->print_config) print_config(r, s);
+    if (status == ST_OK && r->print_config) status = run_print_config(&r->study, &s, 1, e);
     if (status == ST_OK && !r->print_config) status = run_setup(s, r, e);
     setup_free(s);
     free(r);

@@ -16,7 +16,7 @@
 #include "harness/store/record_json.h"
 #include "harness/store/shell.h"
 #include "harness/study/row_key.h"
-#include "harness/study/sweep_list.h"
+#include "harness/run/sweep_list.h"
 
 /* --- lists of runs, before they are done -------------------------------------------------------------------------- */
 
@@ -57,6 +57,57 @@ enum status run_list_json(const struct plan *plan, bool timed, bool retry, struc
         putchar('\n');
         json_decref(line);
     }
+    return ST_OK;
+}
+
+/* --- the configuration -------------------------------------------------------------------------------------------- */
+
+/* Writes where the value of a key is from; "default" if nothing sets it. An option of a task that nothing sets and that
+ * is not at its default is from the task's name, as s5 is the word problem of the group S5. */
+static void origin_of(const struct study *study, const struct setup *s, const char *key, const char *value,
+                      char *origin, size_t size) {
+    const struct task_choice *task = &s->spec.task;
+    const struct option *o = !strncmp(key, "task.", 5) ? option_find(task->task->options, key + 5) : NULL;
+    char usual[OPTION_TEXT + 1];
+    study_origin_text(study, key, origin, size);
+    if (o && !study_get(study, key, NULL) &&
+        option_canonical(o, "the task", o->name, o->value, usual, sizeof usual, NULL) == ST_OK &&
+        strcmp(value, usual) != 0)
+        snprintf(origin, size, "task %.*s", (int)strcspn(task->asked, ":"), task->asked);
+}
+
+#define MOST_LINES 256
+
+enum status run_print_config(const struct study *study, struct setup *const *setups, int n, struct error *e) {
+    char text[CONFIG_TEXT], other[CONFIG_TEXT + 1] = "\n", *lines[MOST_LINES], *rest = NULL;
+    bool differs[MOST_LINES] = {false};
+    int n_lines = 0, n_differ = 0;
+    TRY(setup_config_text(setups[0], text, e));
+    for (char *line = strtok_r(text, "\n", &rest); line && n_lines < MOST_LINES; line = strtok_r(NULL, "\n", &rest))
+        lines[n_lines++] = line;
+    for (int i = 1; i < n; i++) {
+        TRY(setup_config_text(setups[i], other + 1, e));
+        for (int k = 0; k < n_lines; k++) {
+            char whole[CONFIG_TEXT + 2];
+            snprintf(whole, sizeof whole, "\n%s\n", lines[k]);
+            differs[k] = differs[k] || !strstr(other, whole);
+        }
+    }
+    for (int k = 0; k < n_lines; k++) {
+        char key[128], origin[128];
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(lines[k], "="), lines[k]);
+        n_differ += differs[k];
+        if (differs[k]) continue;
+        origin_of(study, setups[0], key, lines[k] + strlen(key) + 1, origin, sizeof origin);
+        if (strcmp(origin, "default") != 0)
+            printf("%-32s # %s\n", lines[k], origin);
+        else
+            puts(lines[k]);
+    }
+    if (n_differ) printf("# the %d runs differ in:", n);
+    for (int k = 0; k < n_lines; k++)
+        if (differs[k]) printf(" %.*s", (int)strcspn(lines[k], "="), lines[k]);
+    if (n_differ) putchar('\n');
     return ST_OK;
 }
 

@@ -1,5 +1,5 @@
 /* planned.h - prints the runs of a plan for --dry-run. Also prints how much of each sweep in a folder is done: lists
- * say which runs there are (study/sweep_list.h), records which are done, claims (lock files) which are in progress, and
+ * say which runs there are (run/sweep_list.h), records which are done, claims (lock files) which are in progress, and
  * checkpoints how far these are. */
 #ifndef LRNN_HARNESS_POOL_PLANNED_H
 #define LRNN_HARNESS_POOL_PLANNED_H
@@ -16,6 +16,11 @@ enum status run_list_print(const struct plan *plan, const struct label *axes, bo
 
 /* Prints the runs as one JSON object per line; "steps" is null if a time limit decides the length. ST_MEMORY. */
 enum status run_list_json(const struct plan *plan, bool timed, bool retry, struct error *e);
+
+/* Prints the configuration of a run, as a config file. If there are several runs, prints the lines that they share, and
+ * a comment that names the other keys. A value that something sets has its origin after a '#'; `study` is the study of
+ * the first run. ST_USAGE: a configuration is too long. */
+enum status run_print_config(const struct study *study, struct setup *const *setups, int n, struct error *e);
 
 /* Numbers of runs of a folder: runs of its sweeps without a record, each counted once; runs that some process is
  * doing. */

@@ -15,6 +15,7 @@
 #include "harness/table/summary.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/signals.h"
+#include "harness/pool/misfits.h"
 #include "harness/pool/population.h"
 #include "harness/pool/runner.h"
 #include "harness/store/files.h"
@@ -25,7 +26,7 @@
 #include "harness/table/paper.h"
 #include "harness/pool/planned.h"
 #include "harness/pool/slurm.h"
-#include "harness/study/sweep_list.h"
+#include "harness/run/sweep_list.h"
 
 #define SPEED_SECONDS 1.0  /* seconds per measurement, after its warm-up */
 #define SMOKE_SECONDS 0.05 /* likewise in profile smoke, which only shows that measuring works */
@@ -44,23 +45,13 @@ struct sweep {
 /* Decides how many runs are done at a time, and in how many processes. On a device several runs share one process,
  * because a small model leaves the device idle, and several processes would only take turns. On the CPU each run has
  * its own process and as many cores as threads. */
-static enum status share_work(const struct sweep *w, struct runner_options *r, struct error *e) {
+static void share_work(const struct sweep *w, struct runner_options *r) {
     const struct sweep_options *o = w->options;
     bool device = strcmp(w->resolved.config.device, "cpu") != 0, own_processes = o->jobs || o->timeout > 0;
     int threads = w->resolved.config.threads ? (int)w->resolved.config.threads : 1;
     int together = omp_get_num_procs() > threads ? omp_get_num_procs() / threads : 1;
     r->jobs = o->jobs ? (int)o->jobs : device ? 1 : together;
     r->members = o->population ? (int)o->population : device && !own_processes ? POPULATION_AUTO : 1;
-    if (r->members > 1 && o->jobs)
-        return fail(e, ST_USAGE,
-                    "--population %d trains runs in one process and --jobs %d each in its own; leave one of them out",
-                    r->members, r->jobs);
-    if (r->members > 1 && o->timeout > 0)
-        return fail(e, ST_USAGE,
-                    "--timeout kills a run with its process, which %d runs of a population share; --population 1 gives "
-                    "each its own",
-                    r->members);
-    return ST_OK;
 }
 
 /* Finds the devices. Populations use all devices that the sweep may use; otherwise all runs use one device. */
@@ -217,13 +208,13 @@ static enum status print_tables(const struct sweep *w, const struct record_set *
     return status == ST_OK || status == ST_DATA ? ST_OK : fail(e, status, "%s", why.text);
 }
 
-/* Adds further seeds for the rate that validation chose for a row. */
-static enum status add_fresh_seeds(struct sweep *w, const struct report_row *row, struct error *e) {
+/* Adds seeds after `last` for the rate that validation chose for a row. */
+static enum status add_fresh_seeds(struct sweep *w, const struct report_row *row, int64_t last, struct error *e) {
     const char *cell = row->chosen[0]->run.cell_id;
     int i = 0;
     while (i < w->plan.n && strcmp(w->plan.setups[i]->id.cell_id, cell) != 0) i++;
     for (int64_t k = 1; k <= w->options->confirm && i < w->plan.n; k++)
-        TRY(plan_add_seed(&w->plan, w->plan.setups[i], w->resolved.last_seed + k, e));
+        TRY(plan_add_seed(&w->plan, w->plan.setups[i], last + k, e));
     return ST_OK;
 }
 
@@ -234,13 +225,16 @@ static enum status plan_confirmation(struct sweep *w, struct error *e) {
     struct report_tables tables;
     struct report_filter filter;
     const char **runs = NULL;
+    int64_t last = 0;
+    for (int i = 0; i < w->plan.n; i++)
+        if (w->plan.setups[i]->spec.config.seed > last) last = w->plan.setups[i]->spec.config.seed;
     TRY(plan_filter(w, &filter, &runs, e));
     enum status status = report_load(&set, w->out, e);
     if (status == ST_OK) {
         status = report_tables_make(&tables, &set, &filter, w->out, e);
         for (int i = 0; status == ST_OK && i < tables.n; i++)
             for (int k = 0; status == ST_OK && k < tables.list[i].n_rows; k++)
-                status = add_fresh_seeds(w, &tables.list[i].rows[k], e);
+                status = add_fresh_seeds(w, &tables.list[i].rows[k], last, e);
         report_tables_free(&tables);
         records_free(&set);
     }
@@ -427,7 +421,7 @@ static enum status do_runs(struct sweep *w, struct error *e) {
                                      .quiet = c->quiet,
                                      .retry_failed = w->options->retry_failed,
                                      .goes_on = runner_goes_on(c->force, w->options->retry_failed)};
-    TRY(share_work(w, &options, e));
+    share_work(w, &options);
     TRY(find_devices(w, &options, e));
     signals_install();
     if (w->options->shards > 1) signals_be_patient();
@@ -448,7 +442,7 @@ static enum status do_runs(struct sweep *w, struct error *e) {
 
 static enum status show_runs(struct sweep *w, struct error *e) {
     struct runner_options options = {0};
-    TRY(share_work(w, &options, e));
+    share_work(w, &options);
     if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
     if (!w->resolved.config.quiet && w->resolved.speed) tell_speeds(w);
     if (!w->resolved.config.quiet && !w->resolved.speed) announce(w, &options);
@@ -482,7 +476,7 @@ static enum status submit(struct sweep *w, struct error *e) {
     if (o->slurm > w->plan.n)
         return fail(e, ST_USAGE, "--slurm %" PRId64 ": there are %d runs, so that some of the tasks would have none",
                     o->slurm, w->plan.n);
-    TRY(share_work(w, &shares, e)); /* how many runs each task does at a time */
+    share_work(w, &shares); /* how many runs each task does at a time */
     if (o->dry_run) return slurm_script(&array, stdout, e);
     struct sweep_list_new new;
     TRY(write_list(w, &new, e)); /* without the list, `lrnn status` could not show the job */
@@ -499,73 +493,24 @@ static enum status submit(struct sweep *w, struct error *e) {
     return ST_OK;
 }
 
-/* Parts of a request. Some of them exclude others. */
-enum asked {
-    A_PLAN = 1,
-    A_SPEED = 2,
-    A_PROTOCOL = 4,
-    A_SLURM = 8,
-    A_SBATCH = 16,
-    A_GRES = 32,
-    A_NO_SLURM = 64,
-    A_SHARD = 128,
-    A_FORCE = 256,
-    A_RETRY = 512,
-    A_LIMIT = 1024,
-    A_BUDGET = 2048,
-    A_CONFIRM = 4096
-};
-
-#define DECIDED                                                                                                        \
-    "--slurm: tasks of an array do runs that the plan alone decides; --limit, --budget and --confirm-seeds are "       \
-    "decided by what has been run or timed before (--stop-after N ends runs early)"
-
-/* Pairs of flags that exclude each other, with the reason and what to do. If the text begins with a blank, the
- * request's name is printed before it. */
-static const struct {
-    unsigned one, other;
-    const char *why;
-} misfits[] = {
-    {A_PLAN, A_PROTOCOL,
-     " says itself how a cell's number is made of its runs; --protocol is of a task's own table (lrnn report)"},
-    {A_NO_SLURM, A_SBATCH, "--sbatch is of a job of Slurm: give --slurm N, of so many tasks, or leave it out"},
-    {A_NO_SLURM, A_GRES, "--gres is of a job of Slurm: give --slurm N, of so many tasks, or leave it out"},
-    {A_CONFIRM, A_SPEED,
-     "--confirm-seeds trains further seeds once all rates are compared; this plan trains nothing, so leave it out"},
-    {A_CONFIRM, A_SHARD,
-     "--confirm-seeds trains further seeds once all rates are compared; a shard compares none, so leave it out"},
-    {A_SHARD, A_SPEED, " measures speed, each model alone on one machine: it has no shards"},
-    {A_SHARD, A_LIMIT,
-     "--shard with --limit: the time is shared among as many runs as are done at once, which differs from machine to "
-     "machine, so that shards would do other runs; --budget gives each run its own"},
-    {A_SLURM, A_SPEED, " measures speed, each model alone on one machine: there is nothing to share"},
-    {A_SLURM, A_SHARD, "--slurm gives each of its tasks a shard; leave --shard out"},
-    {A_SLURM, A_FORCE,
-     "--slurm with --force: a task that is requeued would do again what it has done; another --out has no records yet"},
-    {A_SLURM, A_RETRY,
-     "--slurm with --retry-failed: a task that is requeued would try again what has failed in it, and each attempt "
-     "counts; `lrnn sweep` with --retry-failed on one machine does them"},
-    {A_SLURM, A_LIMIT, DECIDED},
-    {A_SLURM, A_BUDGET, DECIDED},
-    {A_SLURM, A_CONFIRM, DECIDED},
-};
-
 /* Makes the checks that do not depend on this machine, so that a run, a dry run and a cluster job refuse the same
  * requests. */
 static enum status check_sweep(const struct sweep *w, struct error *e) {
     const struct sweep_options *o = w->options;
     const struct request *r = w->request;
     const struct config *c = &w->resolved.config;
-    const bool given[] = {r->file.lines.n > 0, w->resolved.speed, o->protocol != 0, o->slurm > 0, *o->sbatch != 0,
-                          *o->gres != 0,       o->slurm == 0,     o->shards > 1,    c->force,     o->retry_failed,
-                          o->limit > 0,        c->budget > 0,     o->confirm > 0};
-    unsigned asked = 0;
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++) asked |= given[i] ? 1U << i : 0;
-    for (size_t i = 0; i < sizeof misfits / sizeof *misfits; i++)
-        if (asked & misfits[i].one && asked & misfits[i].other)
-            return fail(e, ST_USAGE, "%s%s", *misfits[i].why == ' ' ? r->name : "", misfits[i].why);
+    const bool asked[ASKED] = {
+        [A_PLAN] = r->file.lines.n > 0,     [A_SPEED] = w->resolved.speed,
+        [A_PROTOCOL] = o->protocol != 0,    [A_BEST_OF_GRID] = o->protocol == PROTOCOL_BEST_OF_GRID,
+        [A_CONFIRM] = o->confirm > 0,       [A_JOBS] = o->jobs > 0,
+        [A_POPULATION] = o->population > 1, [A_TIMEOUT] = o->timeout > 0,
+        [A_SHARD] = o->shards > 1,          [A_SLURM] = o->slurm > 0,
+        [A_NO_SLURM] = o->slurm == 0,       [A_SBATCH] = *o->sbatch != 0,
+        [A_GRES] = *o->gres != 0,           [A_FORCE] = c->force,
+        [A_RETRY] = o->retry_failed,        [A_LIMIT] = o->limit > 0,
+        [A_BUDGET] = c->budget > 0};
+    TRY(misfits_check(asked, r->name, e));
     if (r->file.lines.n) TRY(paper_cells_check(r, &w->resolved, e));
-    TRY(protocol_check_confirm((enum report_protocol)o->protocol, o->confirm, e));
     if (o->shards <= 1 || o->shard <= w->plan.n) return ST_OK;
     return fail(e, ST_USAGE, "shard %" PRId64 " of %" PRId64 " has no run, for there are %d; take fewer shards",
                 o->shard, o->shards, w->plan.n);
@@ -582,9 +527,10 @@ enum status sweep_do(struct request *request, const struct sweep_options *option
     shell_word(w->out, w->out_word, sizeof w->out_word);
     if (status == ST_OK) status = check_sweep(w, e);
     if (status == ST_OK)
-        status = options->slurm     ? submit(w, e)
-                 : options->dry_run ? show_runs(w, e)
-                                    : (w->resolved.speed ? do_speeds : do_runs)(w, e);
+        status = options->print_config ? run_print_config(&w->resolved.study, w->plan.setups, w->plan.n, e)
+                 : options->slurm      ? submit(w, e)
+                 : options->dry_run    ? show_runs(w, e)
+                                       : (w->resolved.speed ? do_speeds : do_runs)(w, e);
     plan_free(&w->plan);
     free(w);
     return status;

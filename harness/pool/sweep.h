@@ -21,7 +21,7 @@ struct sweep_options {
     char sbatch[OPTION_TEXT]; /* further flags of sbatch */
     char gres[OPTION_TEXT];   /* its --gres */
     const char *command, *words; /* for Slurm: the command and its arguments (slurm.h) */
-    bool retry_failed, dry_run, no_plots, no_speed;
+    bool retry_failed, dry_run, print_config, no_plots, no_speed;
     bool strict; /* a run that met NaN or infinity makes the sweep fail, after the last run */
 };
 

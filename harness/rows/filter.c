@@ -44,7 +44,8 @@ static enum status rank_runs(struct filter *f, struct error *e) {
 
 enum status filter_read(struct filter *f, const struct report_filter *asked, struct error *e) {
     *f = (struct filter){.asked = asked ? asked : &everything};
-    TRY(protocol_check_confirm(f->asked->protocol, f->asked->confirm, e));
+    if (f->asked->confirm && f->asked->protocol == PROTOCOL_BEST_OF_GRID)
+        return fail(e, ST_USAGE, PROTOCOL_KEEPS_NO_SEEDS "; leave one of the two out");
     TRY(label_parse_pairs(&f->where, "--where", f->asked->where, " ", e));
     if (f->where.n > FILTER_PAIRS)
         return fail(e, ST_USAGE, "--where has %d pairs, expected at most %d", f->where.n, FILTER_PAIRS);

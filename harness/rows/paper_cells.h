@@ -79,7 +79,7 @@ struct paper_cells {
     struct request request;
     const struct record_set *set; /* the records of `out`; borrowed. NULL: they are loaded */
     const char *flags;            /* the flags on the command line that replace the plan's, for the caption; borrowed */
-    bool shortened;               /* these flags are from a stored sweep (study/sweep_list.h) */
+    bool shortened;               /* these flags are from a stored sweep (run/sweep_list.h) */
     bool tell_builds;             /* the table marks cells with runs of another build */
     struct resolved resolved;
     struct plan plan;

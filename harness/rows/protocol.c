@@ -43,13 +43,6 @@ const struct protocol *protocol_of(enum report_protocol p) {
     return &protocols[p];
 }
 
-enum status protocol_check_confirm(enum report_protocol p, int64_t confirm, struct error *e) {
-    if (!confirm || p != PROTOCOL_BEST_OF_GRID) return ST_OK;
-    return fail(e, ST_USAGE,
-                "--confirm-seeds with --protocol best-of-grid: the largest value of all rates and seeds is of no seeds "
-                "that are kept apart; leave one of the two out");
-}
-
 static struct interval clipped(struct interval i) {
     i.low = fmin(fmax(i.low, 0), 1);
     i.high = fmin(fmax(i.high, 0), 1);

@@ -36,9 +36,10 @@ enum status protocol_find(const char *name, enum report_protocol *p, struct erro
 
 const struct protocol *protocol_of(enum report_protocol p);
 
-/* ST_USAGE: `confirm` > 0 with the protocol best-of-grid. (`confirm` makes some seeds choose the rate and reports the
- * others.) */
-enum status protocol_check_confirm(enum report_protocol p, int64_t confirm, struct error *e);
+/* Why --confirm-seeds, which lets some seeds choose the rate and reports the others, does not fit best-of-grid. */
+#define PROTOCOL_KEEPS_NO_SEEDS                                                                                        \
+    "--confirm-seeds with --protocol best-of-grid: the largest value of all rates and seeds is of no seeds that are "  \
+    "kept apart"
 
 /* Returns the protocol's number and its interval. `value` has the test values at the chosen rate, and `best` is the
  * best of the grid. */

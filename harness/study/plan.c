@@ -7,6 +7,7 @@
 
 #include "core/values.h"
 #include "harness/study/graphs.h"
+#include "harness/study/plan_file.h"
 #include "harness/study/row_key.h"
 #include "tasks/variants.h"
 
@@ -150,7 +151,7 @@ static enum status too_many(double runs, struct error *e) {
                 PLAN_MOST_RUNS);
 }
 
-/* A flag that has several values in the study. */
+/* A flag and its values in the study. The runs have every combination of the values of all axes. */
 struct axis {
     const char *flag;
     struct texts values;
@@ -158,19 +159,46 @@ struct axis {
 
 #define MOST_AXES 128
 
-/* Lists the flags that have several values, except the learning rate. Flags of stronger origins come first. *n is set
- * after an error too, for axes_free. */
+static void axes_free(struct axis *axes, int n) {
+    for (int i = 0; i < n; i++) texts_free(&axes[i].values);
+}
+
+/* Lists the flags that have several values, except those of list_row_axes. Flags of stronger origins come first. *n is
+ * set after an error too, for axes_free. */
 static enum status list_axes(const struct study *s, struct axis axes[MOST_AXES], int *n, struct error *e) {
     for (int o = ORIGINS - 1; o > FROM_DEFAULT; o--)
         for (int i = 0; i < s->said[o].n; i++) {
             enum origin from;
             const char *key = label_key(&s->said[o], i), *value = study_get(s, key, &from);
-            if (!value || (int)from != o || !strcmp(key, "lr") || !row_key_is_list(key, value)) continue;
+            if (!value || (int)from != o || !row_key_is_list(key, value)) continue;
+            if (row_key_flag(key)->flags & (OPT_RATE | OPT_SEED)) continue;
             if (*n == MOST_AXES) return fail(e, ST_USAGE, "more than %d flags have lists", MOST_AXES);
             axes[*n] = (struct axis){.flag = key};
             TRY(values_expand(key, value, &axes[(*n)++].values, e));
         }
     return ST_OK;
+}
+
+#define ROW_AXES 2
+
+/* Lists the axes within a row of a table: rates and seeds, by which the runs of one row differ (harness/rows/rows.h).
+ * They change no size, so the graphs are measured once for all their values. */
+static enum status list_row_axes(const struct study *s, struct axis axes[ROW_AXES], struct error *e) {
+    const char *lr = study_get(s, "lr", NULL);
+    const char *seeds = study_get(s, "seeds", NULL);
+    char origin[128];
+    axes[0].flag = "lr";
+    axes[1].flag = "seed";
+    study_origin_text(s, "seeds", origin, sizeof origin);
+    TRY(seeds_parse(seeds ? seeds : "1", origin, &axes[1].values, e));
+    return values_expand("lr", lr ? lr : option_find(config_options, "lr")->value, &axes[0].values, e);
+}
+
+/* Returns the number of combinations of the axes' values. */
+static double combinations(const struct axis *axes, int n) {
+    double product = 1;
+    for (int i = 0; i < n; i++) product *= axes[i].values.n;
+    return product;
 }
 
 /* Gives the values of combination number `number`. The first axis varies slowest. */
@@ -266,29 +294,31 @@ static struct setup *first_run(const struct config *config, const char *task, co
     return NULL;
 }
 
-/* Adds a run for each rate and seed. They are copies of the first run, because rate and seed change no size. */
+/* Adds a run for each combination of the values of n row axes. The runs are copies of `like`, with the values of
+ * `config` and of the axes. */
+static enum status add_copies(struct plan *plan, int word, const struct setup *like, struct config config,
+                              const struct axis *axes, int n, struct error *e) {
+    enum status status = ST_OK;
+    for (int i = 0; i < axes->values.n && status == ST_OK; i++) {
+        status = config_set(&config, axes->flag, axes->values.list[i], e);
+        struct setup *s = status == ST_OK ? setup_again(like, &config, e) : NULL;
+        if (!s) return e->status;
+        status = n == 1 ? add_setup(plan, word, s, e) : add_copies(plan, word, s, config, axes + 1, n - 1, e);
+        if (n > 1) setup_free(s);
+    }
+    return status;
+}
+
+/* Adds the runs of one setting. */
 static enum status add_runs(struct plan *plan, const struct plan_request *r, const struct config *base,
-                            const struct texts *rates, const char *task, const char *model, struct error *e) {
+                            const struct axis axes[ROW_AXES], const char *task, const char *model, struct error *e) {
     struct config config = *base;
     if (*config.from || *config.from_xxh3)
         return fail(e, ST_USAGE,
                     "bench draws the weights of every seed; `lrnn train --from FILE` starts a run from a file");
-    config.seed = r->seeds[0];
-    TRY(config_set(&config, "lr", rates->list[0], e));
+    for (int i = 0; i < ROW_AXES; i++) TRY(config_set(&config, axes[i].flag, axes[i].values.list[0], e));
     struct setup *first = first_run(&config, task, model, e);
-    if (!first) return e->status;
-    enum status status = ST_OK;
-    for (int rate = 0; rate < rates->n && status == ST_OK; rate++) {
-        status = config_set(&config, "lr", rates->list[rate], e);
-        struct setup *of_rate = status == ST_OK ? setup_again(first, &config, e) : NULL;
-        for (int i = 0; i < r->n_seeds && of_rate && status == ST_OK; i++) {
-            config.seed = r->seeds[i];
-            struct setup *s = setup_again(of_rate, &config, e);
-            status = s ? add_setup(plan, r->word, s, e) : e->status;
-        }
-        if (!of_rate) status = e->status;
-        setup_free(of_rate);
-    }
+    enum status status = first ? add_copies(plan, r->word, first, config, axes, ROW_AXES, e) : e->status;
     setup_free(first);
     return status;
 }
@@ -311,10 +341,14 @@ enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed
     return status;
 }
 
-/* Refuses flags that apply to a whole bench and not to one model: device, files and output. */
-static enum status check_own(const char *word, const char *flag, struct error *e) {
-    const struct option *o = option_find(config_options, flag);
+/* Refuses flags that apply to a whole bench and not to one model: device, files and output. Also refuses a list, except
+ * of rates: all models have the same axes. */
+static enum status check_own(const char *word, const char *flag, const char *value, struct error *e) {
+    const struct option *o = row_key_flag(flag);
     if (!o) return ST_OK;
+    if (!(o->flags & OPT_RATE) && row_key_is_list(flag, value))
+        return fail(e, ST_USAGE, "%s: a list behind one model's '@'; name the model once for each value of %s", word,
+                    flag);
     if (o->flags & OPT_SEED)
         return fail(e, ST_USAGE, "%s: a seed of one model alone; --seeds lists those of all models", word);
     bool start = !strcmp(flag, "from"); /* add_runs says that a sweep cannot have --from */
@@ -336,10 +370,11 @@ static enum status list_settings(const struct plan_request *r, const char *word,
     return expand(&x, &model, 0, out, e);
 }
 
-/* Adds the runs of one word of --models, such as "bdlru:m=5", for one combination of the flags' values. */
+/* Adds the runs of one word of --models, such as "bdlru:m=5", for one combination of the values of other axes. */
 static enum status add_model(struct plan *plan, const struct plan_request *r, const struct label *chosen,
                              const char *task, const char *word, struct error *e) {
-    struct texts settings = {0}, rates = {0};
+    struct texts settings = {0};
+    struct axis axes[ROW_AXES] = {{0}};
     struct config config;
     struct study *own = malloc(sizeof *own);
     if (!own) return fail(e, ST_MEMORY, "no memory for a plan");
@@ -347,38 +382,34 @@ static enum status add_model(struct plan *plan, const struct plan_request *r, co
     enum status status = study_add_word(own, word, r->models_from, e);
     const struct label *flags = &own->said[r->models_from + 1];
     for (int i = 0; status == ST_OK && strchr(word, '@') && i < flags->n; i++)
-        status = check_own(word, label_key(flags, i), e);
+        status = check_own(word, label_key(flags, i), label_value(flags, i), e);
     if (status == ST_OK) status = study_config(own, chosen, &config, e);
-    const char *lr = study_get(own, "lr", NULL);
-    if (status == ST_OK) status = values_expand("lr", lr ? lr : option_find(config_options, "lr")->value, &rates, e);
     if (status == ST_OK) snprintf(config.profile, sizeof config.profile, "%s", own->profile->name);
+    if (status == ST_OK) status = list_row_axes(own, axes, e);
     if (status == ST_OK) status = list_settings(r, word, &settings, e);
-    double runs = (double)settings.n * rates.n * r->n_seeds + plan->n;
+    double runs = settings.n * combinations(axes, ROW_AXES) + plan->n;
     if (status == ST_OK && runs > PLAN_MOST_RUNS) status = too_many(runs, e);
     for (int i = 0; i < settings.n && status == ST_OK; i++)
-        status = add_runs(plan, r, &config, &rates, task, settings.list[i], e);
+        status = add_runs(plan, r, &config, axes, task, settings.list[i], e);
     texts_free(&settings);
-    texts_free(&rates);
+    axes_free(axes, ROW_AXES);
     free(own);
     return status;
 }
 
 enum status plan_make(struct plan *plan, const struct plan_request *r, struct error *e) {
     struct texts tasks = {0};
-    struct axis axes[MOST_AXES];
+    struct axis axes[MOST_AXES], row[ROW_AXES] = {{0}};
     int n_axes = 0;
-    double runs = r->n_seeds; /* runs per model and rate */
-    int64_t combinations = 1;
     enum status status = list_tasks(r, &tasks, e);
     if (status == ST_OK) status = list_axes(r->study, axes, &n_axes, e);
-    runs *= tasks.n;
-    for (int i = 0; i < n_axes && status == ST_OK; i++) runs *= axes[i].values.n;
-    if (status == ST_OK && runs > PLAN_MOST_RUNS) status = too_many(runs, e);
-    for (int i = 0; i < n_axes && status == ST_OK; i++) combinations *= axes[i].values.n;
+    if (status == ST_OK) status = list_row_axes(r->study, row, e);
+    double n = combinations(axes, n_axes), least = n * tasks.n * row[ROW_AXES - 1].values.n; /* models may set rates */
+    if (status == ST_OK && least > PLAN_MOST_RUNS) status = too_many(least, e);
     if (status == ST_OK && !r->models[strspn(r->models, " ")])
         status = fail(e, ST_USAGE, "--models names no model; write for example --models 'bdlru:m=5 lstm'");
     for (int t = 0; t < tasks.n && status == ST_OK; t++)
-        for (int64_t c = 0; c < combinations && status == ST_OK; c++) {
+        for (int64_t c = 0; c < (int64_t)n && status == ST_OK; c++) {
             struct label chosen;
             status = choose(axes, n_axes, c, &chosen, e);
             for (const char *at = r->models + strspn(r->models, " "); *at && status == ST_OK; at += strspn(at, " ")) {
@@ -387,7 +418,8 @@ enum status plan_make(struct plan *plan, const struct plan_request *r, struct er
                 if (status == ST_OK) status = add_model(plan, r, &chosen, tasks.list[t], word, e);
             }
         }
-    for (int i = 0; i < n_axes; i++) texts_free(&axes[i].values);
+    axes_free(axes, n_axes);
+    axes_free(row, ROW_AXES);
     texts_free(&tasks);
     return status;
 }

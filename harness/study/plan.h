@@ -27,8 +27,6 @@ struct plan_request {
     enum origin models_from;
     /* separated by blanks; integer options may be ranges: "bdlru:m=1..5 lstm@dim=1024,layers=2" */
     const char *models;
-    const int64_t *seeds;
-    int n_seeds;
     int word;         /* index of the task in the request */
     const char *task; /* integer options may be ranges: "a5-slice:length=3..20" */
     bool variants;    /* also plan the task's variants, in which one option has another published value */

@@ -163,30 +163,20 @@ static enum status no_seeds(const char *text, const char *origin, struct error *
                 text, origin, MOST_SEEDS, text);
 }
 
-enum status seeds_parse(const char *text, const char *origin, int64_t **seeds, int *n, struct error *e) {
-    struct texts values = {0};
-    int64_t count;
-    bool counted = parse_int64(text, &count);
-    *seeds = NULL;
-    *n = 0;
-    if (counted && (count < 1 || count > MOST_SEEDS)) return no_seeds(text, origin, e);
-    enum status status = counted ? ST_OK : values_expand("seeds", text, &values, e);
-    *n = counted ? (int)count : values.n;
-    if (status == ST_OK && !(*seeds = calloc((size_t)*n + 1, sizeof **seeds)))
-        status = fail(e, ST_MEMORY, "no memory for %d seeds", *n);
-    for (int i = 0; status == ST_OK && i < *n; i++) {
-        (*seeds)[i] = i + 1;
-        if (!counted && (!parse_int64(values.list[i], &(*seeds)[i]) || (*seeds)[i] < 0))
-            status = no_seeds(text, origin, e);
-        for (int k = 0; !counted && k < i && status == ST_OK; k++)
-            if ((*seeds)[k] == (*seeds)[i])
-                status = fail(e, ST_USAGE, "seeds=%.60s (%s): seed %s is given twice", text, origin, values.list[i]);
+enum status seeds_parse(const char *text, const char *origin, struct texts *seeds, struct error *e) {
+    int64_t count, seed, other;
+    if (!parse_int64(text, &count)) {
+        TRY(values_expand("seeds", text, seeds, e));
+        for (int i = 0; i < seeds->n; i++) {
+            if (!parse_int64(seeds->list[i], &seed) || seed < 0) return no_seeds(text, origin, e);
+            for (int k = 0; k < i; k++)
+                if (parse_int64(seeds->list[k], &other) && other == seed)
+                    return fail(e, ST_USAGE, "seeds=%.60s (%s): seed %s is given twice", text, origin, seeds->list[i]);
+        }
+        return ST_OK;
     }
-    texts_free(&values);
-    if (status == ST_OK) return ST_OK;
-    free(*seeds);
-    *seeds = NULL;
-    return status;
+    if (count < 1 || count > MOST_SEEDS) return no_seeds(text, origin, e);
+    return texts_count(seeds, count, e);
 }
 
 /* Checks each option value of a word such as "bdlru:m=1..5" or "s5:length=8". Unknown names and options are reported
@@ -230,11 +220,10 @@ static enum status check_value(const char *key, const char *value, const char *o
     if (!strcmp(key, "measure") && strcmp(value, "accuracy") != 0 && strcmp(value, "speed") != 0)
         return fail(e, ST_USAGE, "measure=%.60s (%s): expected accuracy or speed, got '%.60s'", value, origin, value);
     if (!strcmp(key, "seeds")) {
-        int64_t *seeds;
-        int n;
-        TRY(seeds_parse(value, origin, &seeds, &n, e));
-        free(seeds);
-        return ST_OK;
+        struct texts seeds = {0};
+        enum status status = seeds_parse(value, origin, &seeds, e);
+        texts_free(&seeds);
+        return status;
     }
     if (!models && !tasks) return row_key_check(key, value, origin, e);
     for (const char *at = value + strspn(value, " "); *at; at += strspn(at, " ")) {

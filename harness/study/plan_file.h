@@ -29,6 +29,7 @@
 #define LRNN_HARNESS_STUDY_PLAN_FILE_H
 
 #include "core/label.h"
+#include "core/values.h"
 #include "harness/store/files.h"
 
 #define PLAN_FILE_MOST_BYTES 65536
@@ -64,9 +65,8 @@ const char *plan_file_differs(const struct plan_file *p, const char *profile, in
 enum status plan_file_settings(const struct plan_file *p, const char *profile, struct label *settings, struct error *e);
 
 /* Parses a list of seeds: "5" means 1 to 5; "3,7" and "4..9" are lists. `origin` says in messages where the text is
- * from. The caller frees the list, which is NULL after an error. ST_USAGE: not a list, or a seed that is given twice or
- * is below 0. */
-enum status seeds_parse(const char *text, const char *origin, int64_t **seeds, int *n, struct error *e);
+ * from. Call texts_free also after an error. ST_USAGE: not a list, or a seed that is given twice or is below 0. */
+enum status seeds_parse(const char *text, const char *origin, struct texts *seeds, struct error *e);
 
 /* Returns name number i, from 0, of a folder's built-in plans in sorted order; NULL past the end. */
 const char *plan_file_built_in(const char *folder, int i);

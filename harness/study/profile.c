@@ -115,8 +115,7 @@ enum status profile_flags(const struct profile *p, struct label *flags, struct e
     TRY(label_set_name(flags, "", e));
     for (int i = 0; i < p->settings.n; i++) {
         const char *key = label_key(&p->settings, i), *value = label_value(&p->settings, i);
-        bool flag = row_key_flag(key) && strcmp(key, "lr") != 0;
-        if (flag && !row_key_is_list(key, value)) TRY(label_add(flags, key, value, e));
+        if (row_key_flag(key) && !row_key_is_list(key, value)) TRY(label_add(flags, key, value, e));
     }
     return ST_OK;
 }
@@ -138,30 +137,35 @@ bool profile_word(const struct profile *p, const char *model, char word[LABEL_TE
 
 /* --- whether a run is a profile's --------------------------------------------------------------------------------- */
 
-#define LEFT_OUT ((unsigned)(OPT_RUNTIME | OPT_HERE | OPT_SEED | OPT_RATE | OPT_OPEN))
+#define LEFT_OUT ((unsigned)(OPT_RUNTIME | OPT_HERE | OPT_SEED | OPT_OPEN))
 
-static bool has_rate(const char *rates, double lr) {
-    for (const char *at = rates; *at; at += *at == ',') {
-        char number[64];
-        double rate;
-        if (text_part(&at, ",", number, sizeof number, NULL) == ST_OK && parse_double(number, &rate) && rate == lr)
-            return true;
-    }
-    return false;
+/* Returns the run's value of an option; NULL: the option has no effect on its net. A row's key lacks the rate. */
+static const char *value_of(const struct profile_question *q, const struct option *o, char rate[OPTION_TEXT + 1]) {
+    const struct config of_run = {.lr = q->lr};
+    if (!(o->flags & OPT_RATE)) return label_get(q->key, o->name);
+    option_format_value(o, &of_run, rate, OPTION_TEXT + 1);
+    return rate;
 }
 
-/* Whether every option that counts has its value in `c`, or one of the profile's values if it has a list. The key lacks
- * options that have no effect on its net. */
-static bool agrees(const struct profile *p, struct config *c, const struct profile_question *q) {
+/* Whether every option that counts has its value in the settings, or one of their values if they have a list. */
+static bool agrees(const struct label *settings, const struct profile_question *q) {
     const struct option *const tables[] = {backbone_options, config_options};
-    config_length(c, q->n_train);
+    struct config c;
+    if (config_default(&c, NULL) != ST_OK) return false;
+    for (int i = 0; i < settings->n; i++) {
+        const char *key = label_key(settings, i), *value = label_value(settings, i);
+        if (!row_key_flag(key) || row_key_is_list(key, value)) continue;
+        if (config_set(&c, key, value, NULL) != ST_OK) return false;
+    }
+    config_length(&c, q->n_train);
     for (int t = 0; t < 2; t++)
         for (const struct option *o = tables[t]; o->name; o++) {
-            char value[OPTION_TEXT + 1];
-            const char *got = label_get(q->key, o->name), *list = profile_get(p, o->name);
+            char value[OPTION_TEXT + 1], rate[OPTION_TEXT + 1];
+            const char *got = value_of(q, o, rate), *list = label_get(settings, o->name);
             if (o->flags & LEFT_OUT || !got) continue;
-            option_format_value(o, c, value, sizeof value);
-            if (!(row_key_is_list(o->name, list) ? values_hold(list, got) : strcmp(got, value) == 0)) return false;
+            option_format_value(o, &c, value, sizeof value);
+            if (!(list && row_key_is_list(o->name, list) ? values_hold(list, got) : strcmp(got, value) == 0))
+                return false;
         }
     return true;
 }
@@ -210,29 +214,22 @@ static bool makes_task(const struct profile *p, const char *name, const struct p
 
 /* Whether the run has the profile's flags, also those that the profile has only for the run's mixer. */
 static bool makes(const struct profile *p, const struct profile_question *q) {
-    struct config c;
-    struct label all_flags;
     bool plain = false, own = false;
-    if (config_default(&c, NULL) != ST_OK || profile_flags(p, &all_flags, NULL) != ST_OK) return false;
-    for (int i = 0; i < all_flags.n; i++)
-        if (config_set(&c, label_key(&all_flags, i), label_value(&all_flags, i), NULL) != ST_OK) return false;
     for (const char *at = profile_get(p, "models"); *at; at += strspn(at, " ")) {
         char word[LABEL_TEXT];
-        struct label flags;
+        struct label flags, with = p->settings;
         if (text_part(&at, " ", word, sizeof word, NULL) != ST_OK) return false;
         const char *own_flags = strchr(word, '@');
         if (!is_mixer(word, q)) continue;
         own = own || own_flags;
         plain = plain || !own_flags;
         if (!own_flags || label_parse_pairs(&flags, "the profile", own_flags + 1, ",", NULL) != ST_OK) continue;
-        struct config with = c;
         bool set = true;
         for (int i = 0; i < flags.n; i++)
-            set = set && config_set(&with, label_key(&flags, i), label_value(&flags, i), NULL) == ST_OK;
-        bool rate = label_get(&flags, "lr") ? with.lr == q->lr : has_rate(profile_get(p, "lr"), q->lr);
-        if (set && rate && agrees(p, &with, q)) return true;
+            set = set && label_set(&with, label_key(&flags, i), label_value(&flags, i), NULL) == ST_OK;
+        if (set && agrees(&with, q)) return true;
     }
-    return (plain || !own) && has_rate(profile_get(p, "lr"), q->lr) && agrees(p, &c, q);
+    return (plain || !own) && agrees(&p->settings, q);
 }
 
 bool profile_holds(const struct profile_question *q) {

@@ -26,7 +26,7 @@ bool profile_is_name(const char *name);
 /* Returns the value of a key; "": the profile does not set it. */
 const char *profile_get(const struct profile *p, const char *key);
 
-/* Lists the profile's flags that have a single value, except the learning rate. */
+/* Lists the profile's flags that have a single value. */
 enum status profile_flags(const struct profile *p, struct label *flags, struct error *e);
 
 /* Whether some profile sets that flag; then the flag's default depends on the profile. */

@@ -167,11 +167,7 @@ static enum status take_config_file(struct making *m, struct error *e) {
                         "%.300s has a line %s=%.60s; a sweep takes its tasks from its words and its models from "
                         "--models, so take the line out (lines %s.KEY hold for each that has KEY)",
                         path, kinds[k], label_name(&labels[k]), kinds[k]);
-        for (int i = 0; i < labels[k].n; i++) {
-            char key[128];
-            snprintf(key, sizeof key, "%s.%.100s", kinds[k], label_key(&labels[k], i));
-            TRY(label_set(said, key, label_value(&labels[k], i), e));
-        }
+        TRY(study_note_options(said, kinds[k], &labels[k], e));
     }
     return ST_OK;
 }
@@ -252,34 +248,44 @@ static enum status find_profile(const struct making *m, const char *task, const 
     return status;
 }
 
+/* Makes the study of the first run: the study of its task, with what the words of its task and model say. */
+static enum status study_first(const struct making *m, const struct plan_request *p, struct study *first,
+                               struct error *e) {
+    char task[LABEL_TEXT], word[LABEL_TEXT], mixer[LABEL_TEXT];
+    const char *models = p->models + strspn(p->models, " "), *at = word;
+    struct label label;
+    *first = m->study;
+    TRY(plan_first_task(p->task, task, e));
+    TRY(label_parse(&label, "task", task, e));
+    TRY(study_note_options(&first->said[*m->r->tasks ? FROM_COMMAND : FROM_PLAN], "task", &label, e));
+    TRY(text_part(&models, " ", word, sizeof word, e));
+    TRY(study_add_word(first, word, p->models_from, e));
+    TRY(text_part(&at, "@", mixer, sizeof mixer, e));
+    TRY(label_parse(&label, "model", mixer, e));
+    return study_note_options(&first->said[p->models_from], "model", &label, e);
+}
+
 static enum status add_task(struct making *m, int word, const char *task, struct plan *plan, struct resolved *resolved,
                             struct error *e) {
     struct study *s = &m->study;
     struct config config;
-    int64_t *seeds;
-    char origin[128];
     struct plan_request p = {.study = s, .word = word, .task = task, .grid = m->grid, .taken = m->taken};
     TRY(find_profile(m, task, &s->profile, e));
     s->said[FROM_PROFILE] = s->profile->settings;
     TRY(study_config(s, NULL, &config, e));
-    const char *variants = study_get(s, "variants", NULL), *list = study_get(s, "seeds", NULL);
+    const char *variants = study_get(s, "variants", NULL);
     p.variants = variants && !strcmp(variants, "yes");
     p.models = study_get(s, "models", &p.models_from);
     if (!p.models) p.models = "";
-    study_origin_text(s, "seeds", origin, sizeof origin);
-    TRY(seeds_parse(list ? list : "1", origin, &seeds, &p.n_seeds, e));
-    p.seeds = seeds;
-    for (int i = 0; i < p.n_seeds; i++)
-        if (seeds[i] > resolved->last_seed) resolved->last_seed = seeds[i];
     if (plan->n == 0) {
         resolved->note = s->profile->note;
         resolved->defaulted = !strcmp(s->profile->suite, PROFILE_DEFAULT);
         resolved->config = config;
     }
     resolved->variants = resolved->variants || p.variants;
-    enum status status = plan_make(plan, &p, e);
-    free(seeds);
-    return status;
+    bool first = plan->n == 0;
+    TRY(plan_make(plan, &p, e));
+    return first ? study_first(m, &p, &resolved->study, e) : ST_OK;
 }
 
 /* Whether the task or model of a planned run has the option that a key of the grid names. */
@@ -314,7 +320,7 @@ static enum status check_taken(const struct making *m, const struct plan *plan, 
 enum status request_plan(struct request *r, struct plan *plan, struct resolved *resolved, struct error *e) {
     struct making *m = calloc(1, sizeof *m);
     int n = 0;
-    *resolved = (struct resolved){.last_seed = -1};
+    *resolved = (struct resolved){.note = NULL};
     enum status status = m ? make(m, r, e) : fail(e, ST_MEMORY, "no memory for a plan");
     if (status == ST_OK) {
         resolved->speed = m->speed;

@@ -45,11 +45,11 @@ struct resolved {
     char tasks[LABEL_TEXT];    /* task words; plan_use.word is an index of them */
     const char *note;          /* note of the first task's profile */
     bool defaulted;            /* the chosen profile is from profiles/default.plan */
-    int64_t last_seed;         /* the largest seed */
     bool variants;
     bool speed; /* the plan only measures the speed of training steps */
     /* the configuration of the first task; folder, threads, device and output are the same for all tasks */
     struct config config;
+    struct study study; /* says where the values of the plan's first run are from */
 };
 
 /* Makes the runs. Call plan_free also after an error. Errors as plan_make. ST_USAGE also if a grid or a plan names an

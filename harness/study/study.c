@@ -125,36 +125,63 @@ enum status study_file(const char *config_file, struct label *task, struct label
     return read_label("model", texts[1], model, e);
 }
 
-/* Adds the config file's options to `asked`, which is the task or model on the command line. If `asked` is "", it stays
- * empty. Options that `asked` already has stay as they are. */
-static enum status merge(const char *kind, const char *path, const struct label *file, char asked[LABEL_TEXT],
-                         struct error *e) {
-    struct label own;
-    if (!*asked || file->n == 0) return ST_OK;
-    TRY(label_parse(&own, kind, asked, e));
-    if (*label_name(file) && strcmp(label_name(file), label_name(&own)) != 0 && !task_takes(label_name(&own), file))
-        return fail(e, ST_USAGE,
-                    "%.300s has options of the %s %.60s, and the command names %.60s; remove these lines, or write the "
-                    "options on the command line, as in %.60s:%.60s=%.60s",
-                    path, kind, label_name(file), label_name(&own), label_name(&own), label_key(file, 0),
-                    label_value(file, 0));
-    for (int i = 0; i < file->n; i++)
-        if (!label_get(&own, label_key(file, i))) TRY(label_add(&own, label_key(file, i), label_value(file, i), e));
-    return label_format(&own, asked, LABEL_TEXT, e);
+/* Refuses a config file that has options of another task or model than the command line names. */
+static enum status check_same(const char *kind, const char *path, const struct label *file, const struct label *own,
+                              struct error *e) {
+    const char *name = label_name(file);
+    if (!file->n || !*name || !strcmp(name, label_name(own)) || task_takes(label_name(own), file)) return ST_OK;
+    return fail(e, ST_USAGE,
+                "%.300s has options of the %s %.60s, and the command names %.60s; remove these lines, or write the "
+                "options on the command line, as in %.60s:%.60s=%.60s",
+                path, kind, name, label_name(own), label_name(own), label_key(file, 0), label_value(file, 0));
 }
 
-enum status study_words(const char *config_file, char task[LABEL_TEXT], char model[LABEL_TEXT], struct error *e) {
-    struct label of[2], flags;
-    char *words[2] = {task, model};
-    static const char *const kinds[2] = {"task", "model"};
-    TRY(study_file(config_file, &of[0], &of[1], &flags, e));
-    for (int i = 0; i < 2; i++) {
-        if (!*words[i])
-            TRY(*label_name(&of[i]) ? label_format(&of[i], words[i], LABEL_TEXT, e) : ST_OK);
-        else if (!text_ends(config_file, ".json"))
-            TRY(merge(kinds[i], config_file, &of[i], words[i], e));
+enum status study_note_options(struct label *said, const char *kind, const struct label *l, struct error *e) {
+    char key[128];
+    if (!said->used) TRY(label_set_name(said, "", e));
+    for (int i = 0; i < l->n; i++) {
+        snprintf(key, sizeof key, "%s.%.100s", kind, label_key(l, i));
+        TRY(label_set(said, key, label_value(l, i), e));
     }
     return ST_OK;
+}
+
+enum status study_words(struct study *s, const char *config_file, char task[LABEL_TEXT], char model[LABEL_TEXT],
+                        struct error *e) {
+    struct label file[2], own;
+    char *words[2] = {task, model};
+    static const char *const kinds[2] = {"task", "model"};
+    TRY(study_file(config_file, &file[0], &file[1], &s->said[FROM_FILE], e));
+    for (int i = 0; i < 2; i++) {
+        bool named = *words[i];
+        if (!named && *label_name(&file[i])) TRY(label_format(&file[i], words[i], LABEL_TEXT, e));
+        if (!named || !text_ends(config_file, ".json"))
+            TRY(study_note_options(&s->said[FROM_FILE], kinds[i], &file[i], e));
+        if (!named) continue;
+        TRY(label_parse(&own, kinds[i], words[i], e));
+        if (!text_ends(config_file, ".json")) TRY(check_same(kinds[i], config_file, &file[i], &own, e));
+        TRY(study_note_options(&s->said[FROM_COMMAND], kinds[i], &own, e));
+    }
+    return ST_OK;
+}
+
+enum status study_complete(const struct study *s, const char *kind, const struct option *table, char word[LABEL_TEXT],
+                           struct error *e) {
+    struct label l;
+    size_t n = strlen(kind) + 1;
+    TRY(label_parse(&l, kind, word, e));
+    for (int o = ORIGINS - 1; o > FROM_DEFAULT; o--)
+        for (int i = 0; i < s->said[o].n; i++) {
+            const char *key = label_key(&s->said[o], i), *value = label_value(&s->said[o], i);
+            if (strncmp(key, kind, n - 1) != 0 || key[n - 1] != '.' || label_get(&l, key + n)) continue;
+            const struct option *option = option_find(table, key + n);
+            if (o == FROM_PROFILE && !option) continue;
+            if (o == FROM_PROFILE && option->type == OPT_INT && strstr(value, ".."))
+                return fail(e, ST_USAGE, "profile %s has %s=%s, and train does one run; write %s:%s=N",
+                            s->profile->name, key, value, word, key + n);
+            TRY(label_add(&l, key + n, value, e));
+        }
+    return label_format(&l, word, LABEL_TEXT, e);
 }
 
 /* --- config files ------------------------------------------------------------------------------------------------- */

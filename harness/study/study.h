@@ -58,11 +58,20 @@ enum status study_note(struct label *said, char config_file[OPTION_TEXT], const 
 enum status study_file(const char *config_file, struct label *task, struct label *model, struct label *flags,
                        struct error *e);
 
-/* Completes the task and model of one run, which are words of the command line, by the config file. The file's lines
- * task.KEY and model.KEY add options to the task and model that the words name; options in the words overrule them. An
- * empty word is replaced by the file's task or model. ST_USAGE: the file has options of another task or model than the
- * words name. */
-enum status study_words(const char *config_file, char task[LABEL_TEXT], char model[LABEL_TEXT], struct error *e);
+/* Notes the options of a task or model (`kind`) under keys such as "task.length". ST_USAGE: too much text. */
+enum status study_note_options(struct label *said, const char *kind, const struct label *l, struct error *e);
+
+/* Notes what the command line and the config file say about one run. `task` and `model` are words of the command line.
+ * An empty word is replaced by the file's task or model. The options in the words overrule the file's lines task.KEY
+ * and model.KEY, and words replace the task and model of a record. ST_USAGE: the file has options of another task or
+ * model than the words name. */
+enum status study_words(struct study *s, const char *config_file, char task[LABEL_TEXT], char model[LABEL_TEXT],
+                        struct error *e);
+
+/* Adds to a word of `kind` ("task" or "model") the options that the study has for it. `table` lists all its options;
+ * the profile's options of other tasks and models are left out. ST_USAGE: the profile has a range of values. */
+enum status study_complete(const struct study *s, const char *kind, const struct option *table, char word[LABEL_TEXT],
+                           struct error *e);
 
 /* Reads a config file, or the configuration in a run's record (*.json). Both have lines key=value; comments begin with
  * '#' and may follow a value. Keys are task, model, task.KEY, model.KEY and flags. `task` and `model` become texts like

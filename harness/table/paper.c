@@ -11,7 +11,7 @@
 #include "harness/rows/setting.h"
 #include "harness/store/record_files.h"
 #include "harness/store/shell.h"
-#include "harness/study/sweep_list.h"
+#include "harness/run/sweep_list.h"
 
 /* --- the paper's rows and columns --------------------------------------------------------------------------------- */
 

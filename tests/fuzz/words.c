@@ -21,12 +21,11 @@ static enum status as_model(const char *text, struct error *e) {
 }
 
 static enum status as_seeds(const char *text, struct error *e) {
-    int64_t *seeds = NULL;
-    int n = 0;
-    enum status status = seeds_parse(text, "the text", &seeds, &n, e);
-    for (int i = 0; status == ST_OK && i < n; i++)
-        if (seeds[i] < 0) abort();
-    free(seeds);
+    struct texts seeds = {0};
+    enum status status = seeds_parse(text, "the text", &seeds, e);
+    for (int i = 0; status == ST_OK && i < seeds.n; i++)
+        if (*seeds.list[i] == '-') abort();
+    texts_free(&seeds);
     return status;
 }
 

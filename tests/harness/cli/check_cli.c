@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 
 #include "harness/cli/cli.h"
-#include "harness/study/study.h"
 #include "harness/table/report.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
@@ -356,40 +355,6 @@ START_TEST(models_listed_can_be_described) {
 }
 END_TEST
 
-/* One model of a profile alone is the run that bench makes of it; a file of what was printed is the same run. */
-START_TEST(a_profile_trains_the_run_of_bench) {
-    char arguments[1024], file[512];
-    expect_status(run("bench s5 --models bdlru:m=5 --dry-run --json"), 0, "bench");
-    const char *at = strstr(out, "\"run_id\":\"");
-    ck_assert_ptr_nonnull(at);
-    char of_bench[64];
-    snprintf(of_bench, sizeof of_bench, "%.32s", at + strlen("\"run_id\":\""));
-    expect_status(run("train s5 bdlru:m=5 --profile quick --print-config"), 0, "train --profile");
-    expect_text(out, "lr=0.002                         # profile word-problem/quick\n", "train --profile");
-    snprintf(file, sizeof file, "%s/printed.conf", program_folder);
-    FILE *f = fopen(file, "w");
-    ck_assert_ptr_nonnull(f);
-    fputs(out, f);
-    fclose(f);
-    struct config *c = calloc(1, sizeof *c);
-    struct label flags;
-    char task[LABEL_TEXT] = "", model[LABEL_TEXT] = "";
-    struct error e = {0};
-    ck_assert_int_eq(config_default(c, &e), ST_OK);
-    ck_assert_msg(config_read(file, c, task, model, &flags, &e) == ST_OK, "%s", e.text);
-    struct setup *s = setup_make(c, task, model, &e);
-    ck_assert_msg(s != NULL, "%s", e.text);
-    ck_assert_str_eq(s->id.run_id, of_bench);
-    setup_free(s);
-    free(c);
-    snprintf(arguments, sizeof arguments, "train s5 lstm --profile paper --out %s/r", program_folder);
-    expect_status(run(arguments), ST_USAGE, arguments);
-    expect_text(err, "profile paper has lr=0.001,0.0005,0.0001, and train does one run; add --lr", arguments);
-    expect_status(run("train s5 lstm --profile mad"), ST_USAGE, "train --profile mad");
-    expect_text(err, "unknown profile 'mad'; of s5 there are: smoke quick paper", "train --profile mad");
-}
-END_TEST
-
 /* A binary alone knows them. */
 START_TEST(plans_are_part_of_the_program) {
     char *program = realpath(named_program("LRNN", "./lrnn"), NULL);
@@ -565,7 +530,6 @@ Suite *check_cli(void) {
     tcase_add_test(t, a_line_of_json_that_cannot_be_written_is_no_lack_of_memory);
     tcase_add_test(t, models_listed_can_be_described);
     tcase_add_test(t, plans_are_part_of_the_program);
-    tcase_add_test(t, a_profile_trains_the_run_of_bench);
     tcase_add_test(t, each_paper_is_listed_once);
     tcase_add_test(t, no_command_waits_for_libraries_of_a_device);
     tcase_add_test(t, doctor_looks_at_the_folder);

@@ -238,7 +238,7 @@ START_TEST(a_record_is_a_config_file) {
     snprintf(arguments, sizeof arguments, "train -c %s --seed 4 --print-config", path);
     expect_status(run(arguments), 0, arguments);
     expect_text(out, "seed=4                           # command line\n", arguments);
-    expect_text(out, "model.gate=sigmoid\n", arguments);
+    expect_text(out, "model.gate=sigmoid               # config file\n", arguments);
     snprintf(arguments, sizeof arguments, "train s4 lstm -c %s --print-config", path); /* in place of its own */
     expect_status(run(arguments), 0, arguments);
     expect_text(out, "task.length=16\n", arguments);
@@ -286,17 +286,17 @@ static void write_config(const char *text) {
 START_TEST(options_of_a_config_file_hold_for_task_and_model_of_the_words) {
     write_config("task.length=7\nmodel.m=3\ndim=16\n");
     expect("train s3 bdlru -c %s/run.conf --print-config", 0);
-    expect_text(out, "task.length=7\n", "train");
-    expect_text(out, "model.m=3\n", "train");
+    expect_text(out, "task.length=7                    # config file\n", "train");
+    expect_text(out, "model.m=3                        # config file\n", "train");
     expect("train s3:length=9 bdlru:m=2 -c %s/run.conf --print-config", 0);
-    expect_text(out, "task.length=9\n", "train");
-    expect_text(out, "model.m=2\n", "train");
+    expect_text(out, "task.length=9                    # command line\n", "train");
+    expect_text(out, "model.m=2                        # command line\n", "train");
     expect("sweep s3 s4 --models 'bdlru lstm' --profile smoke --dry-run -c %s/run.conf", 0);
     expect_text(out, " s4:length=7,", "sweep");
     expect_text(out, " bdlru:blocks=64,m=3", "sweep");
     write_config("task=s3\ntask.length=7\nmodel=lstm\n");
     expect("train s3 lru -c %s/run.conf --print-config", 0);
-    expect_text(out, "task.length=7\n", "train");
+    expect_text(out, "task.length=7                    # config file\n", "train");
     expect_text(out, "model=lru\n", "train");
     expect("train s4 lru -c %s/run.conf --print-config", ST_USAGE);
     expect_text(err, "run.conf has options of the task s3, and the command names s4", "train");
@@ -305,7 +305,7 @@ START_TEST(options_of_a_config_file_hold_for_task_and_model_of_the_words) {
     expect("train s3:length=9 lru --print-config", 0); /* as of word-problem, which s3 is an alias of */
     write_config(out);
     expect("train s3 lru -c %s/run.conf --print-config", 0);
-    expect_text(out, "task.length=9\n", "train");
+    expect_text(out, "task.length=9                    # config file\n", "train");
     expect("train s4 lru -c %s/run.conf --print-config", ST_USAGE);
     expect_text(err, "run.conf has options of the task word-problem, and the command names s4", "train");
     write_config("task.lenght=5\n");

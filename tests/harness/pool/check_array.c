@@ -111,7 +111,7 @@ START_TEST(without_slurm_or_where_it_refuses_nothing_is_left) {
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "sweep " SMALL " --%s=--x --out %%s/r", alone[i]);
         expect(path, ST_USAGE);
-        expect_text(err, " is of a job of Slurm: give --slurm N", path);
+        expect_text(err, " is of a job of Slurm; give --slurm N", path);
         expect_text(err, alone[i], path);
     }
     expect("sweep " SMALL " --slurm 2 --out %s/a%%b", ST_USAGE);

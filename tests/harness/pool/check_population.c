@@ -183,10 +183,12 @@ END_TEST
 START_TEST(what_needs_a_process_each_is_refused) {
     static const struct {
         const char *flags, *text;
-    } cases[] = {{"--population 4 --jobs 2", "--population 4 trains runs in one process and --jobs 2 each in its own"},
-                 {"--population 4 --timeout 9s", "--timeout kills a run with its process, which 4 runs"},
-                 {"--population 4 --jobs 2 --slurm 2", "--population 4 trains runs in one process"},
-                 {"--population 65", "population=65 (command line): expected a whole number from 1 to 64, or auto"}};
+    } cases[] = {
+        {"--population 4 --jobs 2", "--population trains runs in one process and --jobs each in its own; leave one"},
+        {"--population 4 --timeout 9s",
+         "--timeout kills a run with its process, which the runs of a population share; --population 1"},
+        {"--population 4 --jobs 2 --slurm 2", "--population trains runs in one process"},
+        {"--population 65", "population=65 (command line): expected a whole number from 1 to 64, or auto"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *line = bench(cases[i].flags, "results");
         expect_status(run(line), 2, line);

@@ -395,7 +395,7 @@ START_TEST(a_dry_run_is_the_run_untrained) {
     static const char *const refused[][2] = {
         {" --shard 9/9", "shard 9 of 9 has no run, for there are 8; take fewer shards"},
         {" --shard 1/2 --limit 10s", "--shard with --limit: the time is shared"},
-        {" --shard 1/2 --confirm-seeds 2", "once all rates are compared; a shard compares none, so leave it out"},
+        {" --shard 1/2 --confirm-seeds 2", "once all rates are compared; a shard compares none; leave it out"},
         {" --protocol best-of-grid --confirm-seeds 2", "--confirm-seeds with --protocol best-of-grid: "}};
     for (int i = 0; i < 4; i++)
         for (int dry = 0; dry < 2; dry++) {
@@ -406,7 +406,7 @@ START_TEST(a_dry_run_is_the_run_untrained) {
             expect_text(err, refused[i][1], arguments);
         }
     expect("sweep hlru-fig4 --confirm-seeds 2 --dry-run --out %s/r", ST_USAGE);
-    expect_text(err, "this plan trains nothing, so leave it out", "sweep");
+    expect_text(err, "this plan trains nothing; leave it out", "sweep");
     expect("sweep " SMALL " --eval-every 5,7 --dry-run --out %s/r", 0);
     ck_assert_int_eq(count(out, " eval-every 5 seed "), RUNS);
     expect("sweep hlru-fig4 --shard 1/2 --dry-run --out %s/r", ST_USAGE);

@@ -1,8 +1,10 @@
-/* check_origins.c - a value that is none is told with its origin: a profile, a plan, a config file, each with the line,
- * or the command line. */
+/* check_origins.c - where a value is from: which of profile, plan, config file and command line decides it, what
+ * --print-config says of it, and how a value that is none is told with its origin. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "harness/study/plan_file.h"
+#include "harness/study/study.h"
 #include "tests/lib/program.h"
 #include "tests/lib/scratch.h"
 #include "tests/testing.h"
@@ -72,6 +74,92 @@ START_TEST(a_profile_that_is_not_there_lists_those_that_are) {
 }
 END_TEST
 
+/* Expects that the configuration which was printed is the run that bench does. */
+static void expect_printed(const char *bench_id) {
+    char file[512], task[LABEL_TEXT] = "", model[LABEL_TEXT] = "";
+    struct config *c = calloc(1, sizeof *c);
+    struct label flags;
+    struct error e = {0};
+    snprintf(file, sizeof file, "%s/printed.conf", program_folder);
+    spill(file, out, strlen(out));
+    ck_assert_int_eq(config_default(c, &e), ST_OK);
+    ck_assert_msg(config_read(file, c, task, model, &flags, &e) == ST_OK, "%s", e.text);
+    struct setup *s = setup_make(c, task, model, &e);
+    ck_assert_msg(s != NULL, "%s", e.text);
+    ck_assert_str_eq(s->id.run_id, bench_id);
+    setup_free(s);
+    free(c);
+}
+
+/* Copies the id of the first run that `bench --dry-run --json` has listed. */
+static void copy_id(char id[64]) {
+    const char *at = strstr(out, "\"run_id\":\"");
+    ck_assert_ptr_nonnull(at);
+    snprintf(id, 64, "%.32s", at + strlen("\"run_id\":\""));
+}
+
+/* One model of a profile alone is the run that bench makes of it; a file of what was printed is the same run. */
+START_TEST(a_profile_trains_the_run_of_bench) {
+    char arguments[1024], of_bench[64];
+    expect_status(run("bench s5 --models bdlru:m=5 --dry-run --json"), 0, "bench");
+    copy_id(of_bench);
+    expect_status(run("train s5 bdlru:m=5 --profile quick --print-config"), 0, "train --profile");
+    expect_text(out, "lr=0.002                         # profile word-problem/quick\n", "train --profile");
+    expect_printed(of_bench);
+    snprintf(arguments, sizeof arguments, "train s5 lstm --profile paper --out %s/r", program_folder);
+    expect_status(run(arguments), ST_USAGE, arguments);
+    expect_text(err, "profile paper has lr=0.001,0.0005,0.0001, and train does one run; add --lr", arguments);
+    expect_status(run("train s5 lstm --profile mad"), ST_USAGE, "train --profile mad");
+    expect_text(err, "unknown profile 'mad'; of s5 there are: smoke quick paper", "train --profile mad");
+}
+END_TEST
+
+/* The profile's flags of one model, here --stop-after, are found by the model's word, whatever options a config file
+ * adds to the model. */
+START_TEST(a_profile_trains_the_run_of_bench_with_a_config_file) {
+    char arguments[1024], file[512], of_bench[64];
+    snprintf(file, sizeof file, "%s/gate.conf", program_folder);
+    spill(file, "model.gate=none\n", strlen("model.gate=none\n"));
+    snprintf(arguments, sizeof arguments, "bench s5 --models bdlru:m=5 --dry-run --json -c %s", file);
+    expect_status(run(arguments), 0, arguments);
+    copy_id(of_bench);
+    snprintf(arguments, sizeof arguments, "train s5 bdlru:m=5 --profile quick --print-config -c %s", file);
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "stop-after=5000                  # profile word-problem/quick\n", arguments);
+    expect_printed(of_bench);
+}
+END_TEST
+
+/* Each option of task and model has its origin, as flags have; so has what the name of a task stands for. */
+START_TEST(a_printed_option_has_its_origin) {
+    static const char *const of_train[] = {
+        "task.group=s5                    # task s5\n",
+        "task.length=9                    # command line\n",
+        "model.m=5                        # command line\n",
+        "model.gate=none                  # config file\n",
+        "model.gate-init=5                # profile word-problem/quick\n",
+        "task.n_val=2000\n",
+    };
+    static const char *const of_bench[] = {
+        "model.m=2                        # command line\n",
+        "model.gate=none                  # config file\n",
+        "dim=64                           # command line\n",
+        "decay=0.3                        # profile word-problem/quick\n",
+        "# the 2 runs differ in: lr\n",
+    };
+    char arguments[1024], file[512];
+    snprintf(file, sizeof file, "%s/gate.conf", program_folder);
+    spill(file, "model.gate=none\n", strlen("model.gate=none\n"));
+    snprintf(arguments, sizeof arguments, "train s5:length=9 bdlru:m=5 --profile quick --print-config -c %s", file);
+    expect_status(run(arguments), 0, arguments);
+    for (size_t i = 0; i < sizeof of_train / sizeof *of_train; i++) expect_text(out, of_train[i], arguments);
+    snprintf(arguments, sizeof arguments, "bench s5 --models bdlru:m=2@dim=64 --lr 0.1,0.01 --print-config -c %s",
+             file);
+    expect_status(run(arguments), 0, arguments);
+    for (size_t i = 0; i < sizeof of_bench / sizeof *of_bench; i++) expect_text(out, of_bench[i], arguments);
+}
+END_TEST
+
 Suite *check_origins(void);
 Suite *check_origins(void) {
     Suite *s = suite_create("origins");
@@ -81,6 +169,9 @@ Suite *check_origins(void) {
     tcase_add_test(c, a_config_file_names_the_line_of_a_bad_value);
     tcase_add_test(c, a_bad_value_of_the_command_line_is_told_as_such);
     tcase_add_test(c, a_profile_that_is_not_there_lists_those_that_are);
+    tcase_add_test(c, a_profile_trains_the_run_of_bench);
+    tcase_add_test(c, a_profile_trains_the_run_of_bench_with_a_config_file);
+    tcase_add_test(c, a_printed_option_has_its_origin);
     suite_add_tcase(s, c);
     return s;
 }

@@ -463,6 +463,7 @@ static const struct {
     {"s3", {"seed=3"}, "use --seeds n", ST_USAGE},
     {"s3", {"models=lstm@seed=3"}, "lstm@seed=3: a seed of one model alone; --seeds lists", ST_USAGE},
     {"s3", {"models=lstm@lr=fast"}, "lr=fast", ST_USAGE},
+    {"s3", {"models=lstm@layers=1,2"}, "lstm@layers=1,2: a list behind one model's '@'; name the model once", ST_USAGE},
     {"s3", {"grid=gate=none"}, "grid: 'gate' is neither task.OPTION nor model.OPTION", ST_USAGE},
     {"s3", {"grid=model.gaet=none", "profile=smoke"}, "model.gaet: no model here has an option of that name", ST_USAGE},
     {"s3", {"grid=model.gate=none,soft", "profile=smoke"}, "gate=soft", ST_USAGE},

@@ -1,8 +1,8 @@
 /* sweep_list.h - the file OUT/sweeps/NAME-HASH.tsv lists the runs of a sweep, one per line: id, FLOPs, task, model,
  * rate, seed and steps. A first line "#" has the request that planned them (request_call), as pairs between tabs. `lrnn
  * status` reads these files to say how many runs of each sweep are done. */
-#ifndef LRNN_HARNESS_STUDY_SWEEP_LIST_H
-#define LRNN_HARNESS_STUDY_SWEEP_LIST_H
+#ifndef LRNN_HARNESS_RUN_SWEEP_LIST_H
+#define LRNN_HARNESS_RUN_SWEEP_LIST_H
 
 #include "harness/study/plan.h"
 

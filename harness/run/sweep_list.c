@@ -1,5 +1,5 @@
 /* sweep_list.c - see sweep_list.h. */
-#include "harness/study/sweep_list.h"
+#include "harness/run/sweep_list.h"
 
 #include <ctype.h>
 #include <inttypes.h>
