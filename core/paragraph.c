@@ -41,22 +41,50 @@ int text_width(const char *text) {
     return n;
 }
 
-static bool is_control(char c) {
-    return (unsigned char)c < 0x20 || c == 0x7f;
+/* Bidi marks are U+061C, U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069; U+2028 and U+2029 end lines. */
+int control_bytes(const char *text) {
+    const unsigned char *c = (const unsigned char *)text;
+    if (c[0] < 0x20 || c[0] == 0x7f) return c[0] != 0;
+    if ((c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) || (c[0] == 0xd8 && c[1] == 0x9c)) return 2;
+    if (c[0] != 0xe2) return 0;
+    bool general = c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae));
+    return general || (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9) ? 3 : 0;
+}
+
+const char *text_shown(const char *text, char *out, size_t size) {
+    char *to = out;
+    while (*text && to + 1 < out + size) {
+        int control = control_bytes(text);
+        *to++ = control ? '?' : *text;
+        text += control ? control : 1;
+    }
+    *to = 0;
+    return out;
+}
+
+/* Returns the bytes of the blanks and control characters at the start of the text, and their number. */
+static int blank_bytes(const char *text, int *blanks) {
+    int n = 0;
+    for (*blanks = 0; text[n]; ++*blanks) {
+        int bytes = text[n] == ' ' ? 1 : control_bytes(text + n);
+        if (!bytes) break;
+        n += bytes;
+    }
+    return n;
 }
 
 /* Returns the bytes of the word at the start of the text, and how many columns they take. */
 static int word_bytes(const char *text, int *columns) {
     int n = 0;
-    for (*columns = 0; text[n] && text[n] != ' ' && !is_control(text[n]); n++) *columns += takes_a_column(text[n]);
+    for (*columns = 0; text[n] && text[n] != ' ' && !control_bytes(text + n); n++) *columns += takes_a_column(text[n]);
     return n;
 }
 
 void paragraph_print(FILE *f, int width, int column, int indent, const char *text) {
     for (bool first = true; *text; first = false) {
-        int spaces = 0, columns;
-        while (text[spaces] == ' ' || (text[spaces] && is_control(text[spaces]))) spaces++;
-        int bytes = word_bytes(text + spaces, &columns);
+        int spaces, columns;
+        text += blank_bytes(text, &spaces);
+        int bytes = word_bytes(text, &columns);
         if (width && !first && column > indent && column + spaces + columns > width) {
             fprintf(f, "\n%*s", indent, "");
             column = indent;
@@ -64,8 +92,8 @@ void paragraph_print(FILE *f, int width, int column, int indent, const char *tex
             fprintf(f, "%*s", spaces, "");
             column += spaces;
         }
-        fprintf(f, "%.*s", bytes, text + spaces);
+        fprintf(f, "%.*s", bytes, text);
         column += columns;
-        text += spaces + bytes;
+        text += bytes;
     }
 }

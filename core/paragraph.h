@@ -18,6 +18,15 @@ bool terminal_has_bold(FILE *f);
 /* Returns how many columns a UTF-8 text takes. Continuation bytes take none. */
 int text_width(const char *text);
 
+/* Returns the bytes of the character at the beginning of the text if a terminal would obey it instead of showing it: a
+ * control character (U+0000 to U+001F, U+007F to U+009F), an end of a line or paragraph (U+2028, U+2029), or a bidi
+ * mark, which changes the direction of the text after it (Unicode's property Bidi_Control). 0: any other character, or the end of the text. */
+int control_bytes(const char *text);
+
+/* Copies the text to `out` with each control character (control_bytes) as '?', and cuts it if it is longer than `size`.
+ * `out` may be `text`. Returns `out`. */
+const char *text_shown(const char *text, char *out, size_t size);
+
 /* Writes text on a line that already has `column` columns. A word that would pass `width` columns goes to the next
  * line, after `indent` spaces, unless it is the first word of its line. If width is 0, everything is on one line.
  * Control characters become spaces. It writes no newline at the end. */

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/paragraph.h"
+
 int status_exit_code(enum status status) {
     return status == ST_MEMORY ? ST_DEVICE : status == ST_HELP ? ST_OK : (int)status;
 }
@@ -15,7 +17,6 @@ enum status fail(struct error *e, enum status status, const char *format, ...) {
     e->status = status;
     vsnprintf(e->text, sizeof e->text, format, args);
     va_end(args);
-    for (char *at = e->text; *at; at++) /* quoted text may contain any characters */
-        if ((unsigned char)*at < ' ' || *at == 0x7f) *at = '?';
+    (void)text_shown(e->text, e->text, sizeof e->text); /* quoted text may contain any characters */
     return status;
 }

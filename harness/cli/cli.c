@@ -493,7 +493,7 @@ enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e) {
 /* --- what commands share ------------------------------------------------------------------------------------------ */
 
 enum status cli_print_json(json_t *line, struct error *e) {
-    bool printed = line && json_dumpf(line, stdout, JSON_COMPACT) == 0;
+    bool printed = line && json_dumpf(line, stdout, JSON_COMPACT | JSON_ENSURE_ASCII) == 0;
     int reason = errno;
     json_decref(line);
     if (line && !printed && ferror(stdout))

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/paragraph.h"
 #include "harness/cli/cli.h"
 #include "harness/run/rerun.h"
 #include "harness/run/signals.h"
@@ -52,18 +53,19 @@ static void print_curve(const struct run_record *r) {
 static enum status show(const char *out, const struct run_record *r, struct error *e) {
     char command[8192], products[256], folder[4 * PATH_BYTES];
     struct error why;
-    printf("run %.8s: %s on %s, lr %g, seed %" PRIu64 "\n\n", r->run.run_id, r->run.layers, r->run.task, r->run.lr,
-           r->run.seed);
+    const struct run run = run_shown(&r->run);
+    printf("run %.8s: %s on %s, lr %g, seed %" PRIu64 "\n\n", run.run_id, run.layers, run.task, run.lr, run.seed);
     enum status status = rerun_command(r, command, sizeof command, &why);
     if (status == ST_MEMORY) return fail(e, status, "%s", why.text);
     if (status == ST_OK) {
-        printf("again: %s%s\n   or: %s rerun %.8s --out %s\n\n", shell_program(), command + strlen("lrnn"),
-               shell_program(), r->run.run_id, shell_word(out, folder, sizeof folder));
+        printf("again: %s%s\n   or: %s rerun %.8s --out %s\n\n", shell_program(),
+               text_shown(command, command, sizeof command) + strlen("lrnn"), shell_program(), run.run_id,
+               shell_word(out, folder, sizeof folder));
     } else
         printf("again: not here: %s\n\n", why.text);
-    if (rerun_rounds(&r->run, products, sizeof products))
+    if (rerun_rounds(&run, products, sizeof products))
         printf("%s: it repeats to rounding, not bit for bit\n\n", products);
-    print_fields(&r->run);
+    print_fields(&run);
     print_curve(r);
     return ST_OK;
 }

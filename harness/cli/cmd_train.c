@@ -19,6 +19,7 @@
 #include "harness/store/claim.h"
 #include "harness/store/record_files.h"
 #include "harness/store/record_json.h"
+#include "harness/store/schema.h"
 #include "harness/store/shell.h"
 #include "tasks/task.h"
 
@@ -168,12 +169,12 @@ static enum status print_result(const struct setup *s, bool on_record, bool stri
     struct open_record *open;
     record_path(s->spec.config.out, s->id.run_id, path, sizeof path);
     TRY(record_open(path, &open, e));
-    const struct run *r = &open->record.run;
+    const struct run *r = &open->record.run, shown = run_shown(r);
     enum status status = ST_OK;
     if (s->spec.config.json)
         status = print_line(r, path, e);
     else
-        print_text(r, on_record, path);
+        print_text(&shown, on_record, path);
     if (status == ST_OK && strict && run_not_finite(r))
         status = fail(e, ST_FAIL, "--strict: NaN or infinity in run %s: %s", r->run_id,
                       *r->status_detail ? r->status_detail : "logits of its test");

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/paragraph.h"
 #include "harness/gate/gate.h"
 #include "harness/store/files.h"
 
@@ -184,12 +185,14 @@ enum status gate_summary(const struct gate_result *r, enum verdict worst, FILE *
 static void print_attribute(FILE *f, const char *name, const char *text) {
     static const char *const names[] = {"&amp;", "&lt;", "&gt;", "&quot;"};
     fprintf(f, " %s=\"", name);
-    for (const char *p = text; *p; p++) {
+    for (const char *p = text; *p;) {
         const char *at = strchr("&<>\"", *p);
+        int control = control_bytes(p);
         if (at)
             fputs(names[at - "&<>\""], f);
         else
-            fputc((unsigned char)*p < 0x20 ? ' ' : *p, f);
+            fputc(control ? ' ' : *p, f);
+        p += control ? control : 1;
     }
     fputc('"', f);
 }

@@ -30,12 +30,6 @@ bool run_look_utf8(void) {
 
 /* --- a line ------------------------------------------------------------------------------------------------------- */
 
-/* Whether the text begins with a control character, in ASCII or in two bytes of UTF-8. */
-static bool is_control(const char *text) {
-    const unsigned char *c = (const unsigned char *)text;
-    return c[0] < 0x20 || c[0] == 0x7f || (c[0] == 0xc2 && c[1] < 0xa0);
-}
-
 void print_cut(FILE *f, int width, const char *text) {
     for (int columns = 1; *text; columns++) {
         int bytes = utf8_bytes(text);
@@ -43,7 +37,7 @@ void print_cut(FILE *f, int width, const char *text) {
             fputc('~', f);
             break;
         }
-        if (bytes == 0 || is_control(text))
+        if (bytes == 0 || control_bytes(text))
             fputc(bytes ? ' ' : '?', f);
         else
             fprintf(f, "%.*s", bytes, text);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/option.h"
+#include "core/paragraph.h"
 #include "harness/store/files.h"
 
 #define CSV_MOST_BYTES ((size_t)1 << 30)
@@ -15,18 +16,16 @@ static bool looks_like_formula(const char *text) {
     return *text && strchr("=+-@'\t\r", *text) != NULL;
 }
 
-/* Replaces control characters by '?', because a terminal that shows the file would obey them. */
-static char shown(char c) {
-    return (c >= 0 && c < ' ' && !strchr("\t\r\n", c)) || c == 127 ? '?' : c;
-}
-
+/* Control characters become '?', because a terminal that shows the file would obey them. */
 static void print_cell(FILE *f, const char *before, const char *text) {
     bool quoted = strpbrk(text, ",\"\r\n") != NULL;
     if (quoted) fputc('"', f);
     fputs(before, f);
-    for (const char *p = text; *p; p++) {
+    for (const char *p = text; *p;) {
+        int control = strchr("\t\r\n", *p) ? 0 : control_bytes(p);
         if (*p == '"') fputc('"', f);
-        fputc(shown(*p), f);
+        fputc(control ? '?' : *p, f);
+        p += control ? control : 1;
     }
     if (quoted) fputc('"', f);
 }

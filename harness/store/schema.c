@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/batch.h"
+#include "core/paragraph.h"
 #include "harness/store/csv.h"
 #include "tasks/task.h"
 
@@ -305,6 +306,15 @@ bool record_equal(const struct run_record *a, const struct run_record *b) {
            strcmp(a->identity, b->identity) == 0 && a->n_curve == b->n_curve && a->n_evals == b->n_evals &&
            same_list(&curves_table, a->curve, b->curve, a->n_curve, sizeof *a->curve) &&
            same_list(&evals_table, a->evals, b->evals, a->n_evals, sizeof *a->evals);
+}
+
+struct run run_shown(const struct run *run) {
+    struct run shown = *run;
+    for (const struct field *field = runs_table.fields; field->name; field++) {
+        char *text = (char *)&shown + field->offset;
+        if (field->type == FIELD_TEXT) text_shown(text, text, field->size);
+    }
+    return shown;
 }
 
 void table_csv_header(const struct table *table, FILE *f) {

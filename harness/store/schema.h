@@ -102,6 +102,9 @@ bool field_equal(const struct field *field, const void *a, const void *b);
  * the value does not apply, is an empty text, or has no name. */
 const char *field_text(const struct field *field, const void *object, char *number, size_t size);
 
+/* Returns the run with control characters and bidi marks in its texts as '?' (text_shown), for a terminal. */
+struct run run_shown(const struct run *run);
+
 /* Write the header row and one row of a table's CSV. */
 void table_csv_header(const struct table *table, FILE *f);
 void table_csv_row(const struct table *table, const void *object, FILE *f);

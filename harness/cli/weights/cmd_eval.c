@@ -13,6 +13,7 @@
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
 #include "harness/store/record_json.h"
+#include "harness/store/schema.h"
 #include "harness/study/study.h"
 
 #define WEIGHTS_MOST_BYTES ((size_t)1 << 36)
@@ -103,8 +104,9 @@ static void print_point(const struct eval_point *p, const char *name) {
 }
 
 static void print(const struct answer *a, const char *path) {
-    printf("run %.8s (%s, %s) on %s, weights of step %" PRId64 "\n", a->run->run_id, a->run->task, a->run->layers,
-           a->setup->spec.task.name, a->run->best_step);
+    const struct run run = run_shown(a->run);
+    printf("run %.8s (%s, %s) on %s, weights of step %" PRId64 "\n", run.run_id, run.task, run.layers,
+           a->setup->spec.task.name, run.best_step);
     print_point(&a->points[0], "all");
     for (int64_t i = 1; i < a->n; i++) {
         char length[32];

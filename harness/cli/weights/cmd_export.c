@@ -14,6 +14,7 @@
 #include "harness/run/weights.h"
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
+#include "harness/store/schema.h"
 #include "harness/study/study.h"
 
 struct export_flags {
@@ -242,10 +243,10 @@ static enum status export_run(const char *out, const char *id, enum weights_of w
     const struct run_record *record = &open->record;
     enum status status = which == WEIGHTS_INITIAL ? export_initial(record, target, &count, e)
                                                   : weights_export(record, which, out, target, &count, e);
+    const struct run run = run_shown(&record->run);
     if (status == ST_OK)
-        printf("exported run %s (%s, %s), %s weights: %d tensors, %" PRId64 " values, %s, to %s\n", id,
-               record->run.task, record->run.layers, names[which], count.tensors, count.values, record->run.dtype,
-               target);
+        printf("exported run %s (%s, %s), %s weights: %d tensors, %" PRId64 " values, %s, to %s\n", id, run.task,
+               run.layers, names[which], count.tensors, count.values, run.dtype, target);
     record_close(open);
     return status;
 }
@@ -255,9 +256,10 @@ static enum status export_curve(const char *out, const char *id, int as, const c
     TRY(run_record_open("export", out, id, &open, e));
     const struct run_record *record = &open->record;
     enum status status = (as == AS_MLLOG ? export_mllog : export_tensorboard)(record, target, e);
+    const struct run run = run_shown(&record->run);
     if (status == ST_OK)
-        printf("exported run %.8s (%s, %s): %" PRId64 " points of its curve to %s\n", id, record->run.task,
-               record->run.layers, record->n_curve, target);
+        printf("exported run %.8s (%s, %s): %" PRId64 " points of its curve to %s\n", id, run.task, run.layers,
+               record->n_curve, target);
     if (status == ST_OK && as == AS_TENSORBOARD && !strstr(target, "tfevents"))
         fprintf(stderr, "lrnn: TensorBoard reads only files that have \"tfevents\" in their names\n");
     record_close(open);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/paragraph.h"
 #include "harness/cli/cli.h"
 #include "harness/study/study.h"
 #include "harness/run/trainer.h"
@@ -25,14 +26,6 @@ static const struct option flags[] = {
 /* --- the file ----------------------------------------------------------------------------------------------------- */
 
 #define SHOWN 100 /* most bytes of a text from the file to print */
-
-/* Copies the text to `out` on one line, with control characters replaced and a long text cut. Returns `out`. */
-static const char *shown(const char *text, char out[SHOWN]) {
-    size_t i = 0;
-    for (; i < SHOWN - 1 && text[i]; i++) out[i] = (unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i];
-    out[i] = '\0';
-    return out;
-}
 
 static enum status check_metadata(const struct safetensors *file, const char *path, struct error *e) {
     const char *version = safetensors_metadata(file, "lrnn_weights"), *dtype = safetensors_metadata(file, "dtype");
@@ -133,8 +126,8 @@ static void print_text(const struct setup *s, const struct safetensors *file, co
     static const char *const names[] = {"val", "test"};
     bool macro = s->spec.task.shape.metric == METRIC_MACRO_ACC;
     char text[SHOWN];
-    printf("%s %s, run %s: %d tensors, %" PRId64 " parameters\n", shown(task_of(s, file), text), s->id.model_label,
-           s->id.run_id, v->tensors, v->values);
+    printf("%s %s, run %s: %d tensors, %" PRId64 " parameters\n", text_shown(task_of(s, file), text, SHOWN),
+           s->id.model_label, s->id.run_id, v->tensors, v->values);
     for (int i = 0; i < 2; i++) { /* the task's metric comes first */
         printf("%-4s ", names[i]);
         if (macro) printf("macro accuracy %.4f, token ", scores[i]->macro_acc);
@@ -150,7 +143,7 @@ static void print_text(const struct setup *s, const struct safetensors *file, co
         snprintf(key, sizeof key, "%s_%s", names[i], metric_names[s->spec.task.shape.metric]);
         const char *value = safetensors_metadata(file, key);
         printf("%s%s %saccuracy %s", i ? ", " : "", names[i], macro ? "macro " : "",
-               value ? shown(value, text) : "unknown");
+               value ? text_shown(value, text, SHOWN) : "unknown");
     }
     putchar('\n');
 }
@@ -173,7 +166,7 @@ static enum status import_file(const struct safetensors *file, const char *path,
             fprintf(stderr,
                     "lrnn: the file names run %s, its configuration is that of run %s in this program: the text was "
                     "changed, or the task or the numerics have another version; accuracies may differ\n",
-                    shown(id, text), s->id.run_id);
+                    text_shown(id, text, SHOWN), s->id.run_id);
         const char *verdict = comparison(file, hash, &v);
         if (f->json)
             status = print_json(s, file, &v, verdict, e);

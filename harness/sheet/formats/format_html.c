@@ -1,5 +1,6 @@
 /* format_html.c - sheets as one HTML page without external files, dark if the reader's system is. Each table scrolls
  * sideways on a narrow screen. */
+#include "core/paragraph.h"
 #include "harness/sheet/sheet.h"
 
 static const char head[] =
@@ -23,8 +24,11 @@ static const char head[] =
 
 void print_html_text(FILE *f, const char *text) {
     for (const char *p = text; *p; p++) {
-        int bytes = utf8_bytes(p);
-        if (bytes != 1) {
+        int bytes = utf8_bytes(p), control = control_bytes(p);
+        if (control) {
+            fputc(' ', f);
+            p += control - 1;
+        } else if (bytes != 1) {
             fprintf(f, "%.*s", bytes ? bytes : 3, bytes ? p : "\xEF\xBF\xBD");
             p += bytes ? bytes - 1 : 0;
         } else if (*p == '&')
@@ -36,7 +40,7 @@ void print_html_text(FILE *f, const char *text) {
         else if (*p == '"')
             fputs("&quot;", f);
         else
-            fputc((unsigned char)*p < 0x20 || *p == 0x7f ? ' ' : *p, f);
+            fputc(*p, f);
     }
 }
 

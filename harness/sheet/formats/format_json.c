@@ -3,16 +3,26 @@
 #include <math.h>
 
 #include "core/option.h"
+#include "core/paragraph.h"
 #include "harness/sheet/sheet.h"
+
+/* Returns the code of a control character of so many bytes. */
+static int code_of(const char *text, int bytes) {
+    const unsigned char *c = (const unsigned char *)text;
+    if (bytes == 1) return c[0];
+    int code = c[0] & (bytes == 2 ? 0x1f : 0x0f);
+    for (int i = 1; i < bytes; i++) code = code << 6 | (c[i] & 0x3f);
+    return code;
+}
 
 void print_json_text(FILE *f, const char *text) {
     fputc('"', f);
     for (const char *c = text; *c;) {
-        int n = utf8_bytes(c);
+        int n = utf8_bytes(c), control = control_bytes(c);
         if (*c == '"' || *c == '\\')
             fprintf(f, "\\%c", *c);
-        else if ((unsigned char)*c < 0x20)
-            fprintf(f, "\\u%04x", *c);
+        else if (control)
+            fprintf(f, "\\u%04x", code_of(c, control));
         else if (n == 0)
             fputs("\\ufffd", f);
         else

@@ -10,7 +10,11 @@
 /* Prints text with LaTeX's special characters escaped. "--" is kept from becoming a dash; "+-" becomes \pm. */
 static void print_latex(FILE *f, const char *text) {
     for (const char *p = text; *p; p++) {
-        if (strncmp(p, "+-", 2) == 0 && !isalpha((unsigned char)p[2])) {
+        int control = control_bytes(p);
+        if (control) {
+            fputc(' ', f);
+            p += control - 1;
+        } else if (strncmp(p, "+-", 2) == 0 && !isalpha((unsigned char)p[2])) {
             fputs("$\\pm$", f);
             p++;
         } else if (strncmp(p, "--", 2) == 0)
@@ -26,7 +30,7 @@ static void print_latex(FILE *f, const char *text) {
         else if (*p == '<' || *p == '>' || *p == '|')
             fprintf(f, "$%c$", *p);
         else
-            fputc((unsigned char)*p < 0x20 ? ' ' : *p, f);
+            fputc(*p, f);
     }
 }
 

@@ -2,12 +2,15 @@
  * caption, for pages with many tables. */
 #include <string.h>
 
+#include "core/paragraph.h"
 #include "harness/sheet/sheet.h"
 
 static void print_md(FILE *f, const char *text) {
-    for (const char *p = text; *p; p++) {
+    for (const char *p = text; *p;) {
+        int control = control_bytes(p);
         if (strchr("\\|`*_<>[]$", *p)) fputc('\\', f);
-        fputc((unsigned char)*p < 0x20 ? ' ' : *p, f);
+        fputc(control ? ' ' : *p, f);
+        p += control ? control : 1;
     }
 }
 
