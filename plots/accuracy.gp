@@ -1,6 +1,6 @@
-# Validation accuracy or loss over training: each seed as a thin line, their mean as a thick one. Further settings:
+# Validation accuracy or loss over training: seeds as thin lines, their mean as a thick one. Further settings:
 #   data              x, y; a block per model, its mean; behind them one per seed
-#   m, of[1..m]       seeds, and which model each is of           every          points between two marks
+#   m, of[1..m]       thin lines, and which model each is of      every          points between two marks
 #   xtitle, ytitle    of the axes                                 logx, logy     1: logarithmic
 #   chance            accuracy of guessing, NaN: none             published[i]   a paper's test accuracy, or NaN
 #   some_published    1: one of those is a number             published_title   what these are

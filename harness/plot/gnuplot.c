@@ -1,7 +1,6 @@
 /* gnuplot.c - see gnuplot.h. */
 #include "harness/plot/gnuplot.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -11,6 +10,7 @@
 
 #include "core/file/name.h"
 #include "core/label.h"
+#include "core/paragraph.h"
 #include "harness/store/files.h"
 #include "harness/store/shell.h"
 
@@ -48,9 +48,11 @@ static void print_quoted(FILE *f, const char *format, va_list args) {
     char text[TEXT_BYTES];
     vsnprintf(text, sizeof text, format, args);
     fputs(" = '", f);
-    for (const char *p = text; *p; p++) {
+    for (const char *p = text; *p;) {
+        int control = control_bytes(p);
         if (*p == '\'') fputc('\'', f);
-        fputc((unsigned char)*p < 0x20 || *p == 0x7f ? ' ' : *p, f);
+        fputc(control ? ' ' : *p, f);
+        p += control ? control : 1;
     }
     fputs("'\n", f);
 }
@@ -111,6 +113,12 @@ static bool wanted(const struct figure *figure, size_t k) {
     return formats & (unsigned)terminals[k].format;
 }
 
+static size_t first_wanted(const struct figure *figure) {
+    size_t first = 0;
+    while (first < N_TERMINALS - 1 && !wanted(figure, first)) first++;
+    return first;
+}
+
 /* Prints the lines that choose format and file of the k-th picture. */
 static void print_terminal(FILE *f, const struct drawing *d, size_t k) {
     fputs("set terminal ", f);
@@ -141,8 +149,7 @@ static enum status add_shipped(FILE *f, const char *kind, struct error *e) {
 
 /* Prints the script. It draws the first picture, then repeats it in the other formats. */
 static enum status print_script(FILE *f, const struct drawing *d, struct error *e) {
-    size_t first = 0;
-    while (first < N_TERMINALS - 1 && !wanted(d->figure, first)) first++;
+    size_t first = first_wanted(d->figure);
     gnuplot_setting(f, "data", "%s", base_name(d->data));
     fputs(d->settings, f);
     print_terminal(f, d, first);
@@ -157,10 +164,16 @@ static enum status print_script(FILE *f, const struct drawing *d, struct error *
     return ST_OK;
 }
 
+/* Gives the path of the first picture. gnuplot's files have names made from it, and an error to write them names it,
+ * because the user asked for no other file. */
+static enum status first_picture(const struct figure *figure, const char *to, char path[PATH_BYTES], struct error *e) {
+    return path_format(path, PATH_BYTES, e, "%s/%s.%s", to, figure->stem, terminals[first_wanted(figure)].name);
+}
+
 static enum status write_script(struct drawing *d, const char *to, struct error *e) {
     char target[PATH_BYTES];
     struct printed script;
-    TRY(path_format(target, sizeof target, e, "%s/script.gp", to));
+    TRY(first_picture(d->figure, to, target, e));
     TRY(printed_begin(&script, target, e));
     TRY(printed_end(&script, print_script(script.f, d, e), target, e));
     enum status status = temporary_write(target, script.text, script.size, d->script, e);
@@ -199,8 +212,7 @@ static enum status finish(const struct drawing *d, const char *to, struct error 
     for (size_t k = 0; k < N_TERMINALS; k++) {
         if (!wanted(d->figure, k)) continue;
         TRY(find_place(d->figure, k, to, path, e));
-        TRY(own_file_mark(d->picture[k], e));
-        if (rename(d->picture[k], path) != 0) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
+        TRY(own_file_mark(d->picture[k], path, e));
         if (d->figure->told) fprintf(d->figure->told, "%s\n", path);
     }
     return ST_OK;
@@ -235,7 +247,7 @@ void gnuplot_longest(FILE *f, int longest) {
 
 static enum status draw_into(struct drawing *d, const char *to, struct error *e) {
     char target[PATH_BYTES];
-    TRY(path_format(target, sizeof target, e, "%s/data.tsv", to));
+    TRY(first_picture(d->figure, to, target, e));
     TRY(temporary_write(target, d->numbers, strlen(d->numbers), d->data, e));
     for (size_t k = 0; k < N_TERMINALS; k++)
         snprintf(d->picture[k], sizeof d->picture[k], "%s.%s", d->data, terminals[k].name);

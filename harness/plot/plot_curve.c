@@ -132,16 +132,23 @@ static int print_mean(FILE *f, const struct report_row *row, const struct plot_v
     return lines;
 }
 
-/* If a row has several seeds, prints a thin line for each seed, and its row. */
+/* Most thin lines of a row. More would hide each other, and gnuplot would take minutes. */
+#define SEED_LINES 100
+
+/* Returns the number of thin lines of a row; a row of one seed has none. */
+static int seed_lines(const struct report_row *row) {
+    return row->n < 2 ? 0 : row->n < SEED_LINES ? row->n : SEED_LINES;
+}
+
+/* Prints the thin lines, each with the number of its row. Of more than SEED_LINES seeds it takes some, evenly spread. */
 static void print_seeds(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
     int m = 0;
-    for (int k = 0; k < t->n_rows; k++)
-        if (t->rows[k].n > 1) m += t->rows[k].n;
+    for (int k = 0; k < t->n_rows; k++) m += seed_lines(&t->rows[k]);
     fprintf(script, "m = %d\narray of[%d]\nof[%d] = 1\n", m, m + 1, m + 1); /* read even without seeds */
     int j = 0;
     for (int k = 0; k < t->n_rows; k++)
-        for (int i = 0; i < t->rows[k].n && t->rows[k].n > 1; i++) {
-            print_seed(data, t->rows[k].chosen[i], v);
+        for (int64_t i = 0, n = seed_lines(&t->rows[k]); i < n; i++) {
+            print_seed(data, t->rows[k].chosen[i * t->rows[k].n / n], v);
             fprintf(script, "of[%d] = %d\n", ++j, k + 1);
         }
 }
@@ -209,9 +216,10 @@ void print_curves(FILE *script, FILE *data, const struct report_table *t, const 
         seeds = t->rows[k].n > seeds ? t->rows[k].n : seeds;
         failed += t->rows[k].n_failed;
     }
-    const char *what = seeds == 1        ? "one seed"
-                       : failed && !loss ? "mean (failed: chance), each seed a thin line"
-                                         : "mean over seeds, each seed a thin line";
+    char what[128] = "one seed", lines[64] = "each seed a thin line";
+    if (seeds > SEED_LINES) snprintf(lines, sizeof lines, "at most %d seeds of a model as thin lines", SEED_LINES);
+    if (seeds > 1)
+        snprintf(what, sizeof what, "mean %s, %s", failed && !loss ? "(failed: chance)" : "over seeds", lines);
     print_plot_settings(script, t, v, MARK_CHOSEN,
                         loss                     ? "loss over training"
                         : v->y != PLOT_TEST      ? "accuracy over training"

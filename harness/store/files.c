@@ -340,11 +340,11 @@ static size_t png_chunk(unsigned char chunk[MARK_WITHIN]) {
     return 12 + n;
 }
 
-enum status own_file_mark(const char *path, struct error *e) {
+enum status own_file_mark(const char *drawn, const char *path, struct error *e) {
     unsigned char mark[MARK_WITHIN];
     char *bytes;
     size_t size, after = 0, n;
-    TRY(file_read(path, LARGEST_PICTURE, &bytes, &size, e));
+    TRY(file_read(drawn, LARGEST_PICTURE, &bytes, &size, e));
     if (text_ends(path, ".png")) {
         n = png_chunk(mark);
         after = size < PNG_END ? size : PNG_END;

@@ -363,6 +363,26 @@ START_TEST(bars_say_what_they_and_their_lines_are) {
 }
 END_TEST
 
+/* Lines of thousands of seeds hide each other, and gnuplot takes minutes to draw them; the mean is of all. */
+START_TEST(of_many_seeds_some_are_lines_and_the_title_says_so) {
+    stand_in_for_gnuplot();
+    for (int i = 0; i < 150; i++) add_run("lstm;swiglu", 1e-3, (uint64_t)i, i < 75 ? 0.3 : 0.9, 0.5);
+    for (int i = 0; i < 2; i++) add_run("lru;swiglu", 1e-3, (uint64_t)i, 0.9, 0.9);
+    ck_ok(plot(NULL, "accuracy"));
+    char *data = kept("data.kept"), *script = kept("script.kept");
+    int lines = 0, low = 0;
+    for (const char *at = data; (at = strstr(at, "0\tNaN\n\n\n")); at++) lines++;
+    for (const char *at = data; (at = strstr(at, "300\t0.3\n0\tNaN\n")); at++) low++;
+    ck_assert_int_eq(lines, 102); /* 100 of the lstm, 2 of the lru */
+    ck_assert_int_eq(low, 50);    /* from the first to the last seed */
+    ck_holds(data, "\n\n100\t0.2\n200\t0.4\n300\t0.6\n\n\n");
+    ck_holds(script, "m = 102\n");
+    ck_holds(script, "'mean over seeds, at most 100 seeds of a model as thin lines; ");
+    free(data);
+    free(script);
+}
+END_TEST
+
 START_TEST(the_line_below_the_title_says_which_seeds_are_shown) {
     stand_in_for_gnuplot();
     for (int i = 0; i < 3; i++) add_run("lstm;swiglu", 1e-3, (uint64_t)i, 0.5, 0.5);
@@ -525,6 +545,7 @@ Suite *check_plot(void) {
         tables_of_one_task_have_plots_of_their_own,
         tables_of_long_names_have_plots_of_their_own,
         bars_say_what_they_and_their_lines_are,
+        of_many_seeds_some_are_lines_and_the_title_says_so,
         the_line_below_the_title_says_which_seeds_are_shown,
         the_line_below_the_title_has_the_sizes_that_all_rows_share,
         a_table_with_nothing_to_draw_keeps_no_other_from_its_plot,

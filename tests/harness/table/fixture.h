@@ -7,7 +7,7 @@
 #include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
-#define FIXTURE_MOST 64
+#define FIXTURE_MOST 160
 
 /* State of the running test: the folder and the set are empty at its beginning. */
 extern char fixture_folder[SCRATCH_BYTES];
