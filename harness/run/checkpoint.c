@@ -47,15 +47,20 @@ static bool read_header(const char *path, struct header *h) {
     return whole;
 }
 
-/* Whether the file ends with the hash of all bytes before it. */
+/* Whether the bytes end with the hash of all bytes before it. */
+static bool ends_with_hash(const char *bytes, size_t size) {
+    XXH128_hash_t stored;
+    if (size <= sizeof stored) return false;
+    memcpy(&stored, bytes + size - sizeof stored, sizeof stored);
+    return XXH128_isEqual(XXH3_128bits(bytes, size - sizeof stored), stored);
+}
+
+/* Whether the file does. */
 static bool is_whole(const char *path) {
     char *bytes;
     size_t size;
-    XXH128_hash_t stored;
     if (file_read(path, SIZE_MAX, &bytes, &size, NULL) != ST_OK) return false;
-    bool whole = size > sizeof stored;
-    if (whole) memcpy(&stored, bytes + size - sizeof stored, sizeof stored);
-    whole = whole && XXH128_isEqual(XXH3_128bits(bytes, size - sizeof stored), stored);
+    bool whole = ends_with_hash(bytes, size);
     free(bytes);
     return whole;
 }
@@ -145,16 +150,14 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
 static const char *defect(const struct trainer *t, const struct run_progress *p, const char *bytes, size_t size,
                           struct header *h) {
     if (size < file_bytes(t, 0)) return "it is too short";
+    if (!ends_with_hash(bytes, size)) return "it is damaged, its checksum is wrong";
     memcpy(h, bytes, sizeof *h);
     if (memcmp(h->magic, MAGIC, sizeof h->magic) != 0) return "it does not begin with " MAGIC;
     if (h->real_bytes != sizeof(real) || h->curve_point_bytes != sizeof(struct curve_point) ||
         h->floats != t->params.floats || strncmp(h->run_id, t->setup->id.run_id, sizeof h->run_id) != 0)
         return "it belongs to another run or build";
     int64_t n = h->progress.n_curve;
-    if (n < 0 || n > p->curve_capacity || size != file_bytes(t, n)) return "its length is wrong";
-    XXH128_hash_t sum = XXH3_128bits(bytes, size - sizeof sum), stored;
-    memcpy(&stored, bytes + size - sizeof stored, sizeof stored);
-    return XXH128_isEqual(sum, stored) ? NULL : "its checksum is wrong";
+    return n < 0 || n > p->curve_capacity || size != file_bytes(t, n) ? "its length is wrong" : NULL;
 }
 
 static void restore(struct trainer *t, struct run_progress *p, const struct header *h, const char *bytes) {

@@ -74,9 +74,11 @@ START_TEST(every_damaged_checkpoint_is_set_aside) {
     struct setup *s = small_run(own_folder, "swiglu", "bdlru:m=2,blocks=3", NULL, NULL);
     struct trainer t;
     struct error e;
-    char path[512];
+    char path[512], said[512];
+    size_t said_bytes;
     snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", own_folder, s->id.run_id);
-    ck_assert(freopen("/dev/null", "w", stderr) != NULL); /* each damage is named there */
+    snprintf(said, sizeof said, "%s/said", own_folder);
+    ck_assert(freopen(said, "w", stderr) != NULL); /* each damage is named there */
     open_trainer(&t, s);
     trainer_step(&t);
     for (int damage = 0; damage < 40; damage++) {
@@ -102,6 +104,14 @@ START_TEST(every_damaged_checkpoint_is_set_aside) {
         free(p.curve);
     }
     ck_assert_int_eq(scratch_count(own_folder, ".ckpt.corrupt"), 40);
+    fflush(stderr);
+    char *sentences = slurp(said, &said_bytes);
+    int damaged = 0, cut = 0;
+    for (const char *at = sentences; (at = strstr(at, ": it is damaged, its checksum is wrong; renamed")); at++)
+        damaged++;
+    for (const char *at = sentences; (at = strstr(at, ": it is too short; renamed")); at++) cut++;
+    ck_assert_msg(damaged + cut == 40 && damaged >= 20, "%s", sentences); /* a flip is never another run's file */
+    free(sentences);
     trainer_free(&t);
     small_run_free(s);
 }
