@@ -1,5 +1,6 @@
 /* cmd_store.c - lrnn store: checks or merges folders of run records. */
 #include "harness/cli/cli.h"
+#include "harness/store/leftovers.h"
 #include "harness/store/logs.h"
 #include "harness/store/merge.h"
 #include "harness/store/record_files.h"
@@ -65,6 +66,19 @@ static enum status tell(const char *folder, const struct store_count *count, str
     return ST_OK;
 }
 
+/* Prints what killed processes have left. It damages no record, but takes room. */
+static enum status tell_leftovers(const char *folder, struct error *e) {
+    char first[PATH_BYTES];
+    int n;
+    TRY(leftovers_count(folder, &n, first, e));
+    if (n == 1) printf("%s: a killed process has left %s, which the next start of its run removes\n", folder, first);
+    if (n > 1)
+        printf(
+            "%s: killed processes have left %d temporary files, one is %s; the next start of a run removes its own\n",
+            folder, n, first);
+    return ST_OK;
+}
+
 /* Checks the other files of the folder. */
 static enum status check_beside(const char *folder, struct error *e) {
     TRY(logs_check(folder, e));
@@ -80,9 +94,9 @@ static enum status check(int argc, char **argv, struct error *e) {
     for (int i = 0; i < cli.n_positional; i++) { /* check all folders; the first damaged one decides the exit status */
         struct error why;
         struct store_count count;
-        if (store_check(folders[i], &count, &why) == ST_OK && check_beside(folders[i], &why) == ST_OK &&
-            tell(folders[i], &count, &why) == ST_OK)
-            continue;
+        bool whole = store_check(folders[i], &count, &why) == ST_OK && check_beside(folders[i], &why) == ST_OK &&
+                     tell(folders[i], &count, &why) == ST_OK;
+        if (tell_leftovers(folders[i], whole ? &why : NULL) == ST_OK && whole) continue;
         if (status == ST_OK)
             status = fail(e, why.status, "%s", why.text);
         else

@@ -14,6 +14,7 @@
 #include "core/file/name.h"
 #include "harness/store/clock.h"
 #include "harness/store/files.h"
+#include "harness/store/leftovers.h"
 
 #define MOST_BYTES 4096
 #define MOST_TRIES 100
@@ -175,6 +176,7 @@ enum status claim_take(struct claim *c, const char *out, const char *run_id, con
         if (!made) continue;
         memcpy(c->path, path, sizeof c->path);
         *state = CLAIM_MINE;
+        leftovers_remove(out, run_id);
         return ST_OK;
     }
     return ST_OK; /* other processes try too; one of them gets it */

@@ -137,6 +137,13 @@ START_TEST(a_low_limit_of_memory_is_said_at_every_height) {
 }
 END_TEST
 
+START_TEST(the_time_of_many_records_grows_with_their_number) {
+    struct tally t = {0};
+    scale_exercise(1000, &t);
+    expect_nothing_lost(&t);
+}
+END_TEST
+
 START_TEST(an_interrupted_validation_is_done_again) {
     struct tally t = {0};
     interrupt_exercise(4, 1, &t);
@@ -272,6 +279,68 @@ START_TEST(a_damaged_checkpoint_that_cannot_be_renamed_stops_its_run) {
 }
 END_TEST
 
+/* A file that a killed process has not renamed would stay for ever: the run in words for `lrnn top`, a checkpoint. */
+START_TEST(what_a_kill_leaves_is_named_and_removed) {
+    char arguments[1024], store[256], command[1024], library[4096], wish[64];
+    const char *variables[] = {wish, preload(library), NULL};
+    int checkpoints = 0;
+    program_begin();
+    for (int n = 1; n <= 3; n++) {
+        snprintf(wish, sizeof wish, "LRNN_FAIL=rename:%d!", n);
+        snprintf(store, sizeof store, "%s/%d", program_folder, n);
+        train_words(command, "", store);
+        snprintf(arguments, sizeof arguments, "%s --checkpoint-every 0.000001s", strstr(command, " train ") + 1);
+        ck_assert_int_eq(run_words(program_folder, variables, arguments), 128 + SIGKILL);
+        ck_assert_int_eq(scratch_count(store, ".tmp"), 1);
+        snprintf(command, sizeof command, "store check %s", store);
+        expect_status(run(command), ST_DATA, command);
+        expect_text(err, "no run records under", command);
+        expect_text(out, ": a killed process has left ", command);
+        expect_text(out, ".tmp, which the next start of its run removes\n", command);
+        checkpoints += strstr(out, "/checkpoints/.") && strstr(out, ".ckpt.");
+        expect_status(run(arguments), 0, arguments);
+        ck_assert_int_eq(scratch_count(store, ".tmp"), 0);
+        expect_status(run(command), 0, command);
+        ck_assert_ptr_null(strstr(out, "killed"));
+    }
+    ck_assert_int_gt(checkpoints, 0);
+    program_end();
+}
+END_TEST
+
+/* Whatever file is written on the way, the user asked for a picture. */
+START_TEST(a_picture_that_cannot_be_written_is_named) {
+    static const char *const kinds[] = {"open", "write", "fsync", "rename"};
+    char arguments[1024], store[256], path[256], library[4096], wish[64];
+    const char *variables[] = {wish, preload(library), NULL};
+    size_t size;
+    program_begin();
+    snprintf(path, sizeof path, "%s/p/s3-table.svg", program_folder);
+    snprintf(store, sizeof store, "%s/r", program_folder);
+    trained("", store);
+    snprintf(arguments, sizeof arguments, "plot table --format svg --out %s --to %s/p", store, program_folder);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        int failed = 0;
+        for (int n = 1, status = 1; status != 0; n++) {
+            ck_assert_int_lt(n, 100);
+            snprintf(wish, sizeof wish, "LRNN_FAIL=%s:%d", kinds[k], n);
+            status = run_words(program_folder, variables, arguments);
+            char *text = said(program_folder, "err");
+            failed += status != 0;
+            ck_assert_msg(status == 0 || (strstr(text, "/p") && !strstr(text, ".tmp") && !strstr(text, "data.tsv")),
+                          "%s: %s", wish, text);
+            free(text);
+            ck_assert_int_eq(scratch_count(program_folder, ".tmp"), 0);
+        }
+        char *picture = slurp(path, &size);
+        ck_assert_msg(strstr(picture, "</svg>") != NULL, "%s: half a picture", wish);
+        free(picture);
+        ck_assert_int_gt(failed, 0);
+    }
+    program_end();
+}
+END_TEST
+
 /* A record has its name by a link: where there are none, nothing is trained. */
 START_TEST(a_folder_without_links_is_said_before_training) {
     char variables[512], store[256], command[1024], steps[256];
@@ -387,10 +456,13 @@ Suite *check_faults(void) {
                                   a_value_that_no_run_has_stops_no_command,
                                   odd_surroundings_are_no_surprise,
                                   a_low_limit_of_memory_is_said_at_every_height,
+                                  the_time_of_many_records_grows_with_their_number,
                                   an_interrupted_validation_is_done_again,
                                   no_command_opens_a_socket_or_writes_elsewhere,
                                   a_claim_is_touched_as_long_as_its_run_lasts,
                                   a_damaged_checkpoint_that_cannot_be_renamed_stops_its_run,
+                                  what_a_kill_leaves_is_named_and_removed,
+                                  a_picture_that_cannot_be_written_is_named,
                                   a_folder_without_links_is_said_before_training,
                                   calls_that_succeed_and_say_otherwise_lose_nothing,
                                   a_list_of_plans_is_whole_or_refused};

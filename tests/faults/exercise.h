@@ -67,6 +67,10 @@ void surroundings_exercise(struct tally *t);
  * suffices, many of them just below it: each time the result is the one without a limit, or there is one sentence. */
 void space_exercise(int steps, struct tally *t);
 
+/* Reads a folder of `records` records, and before that of a tenth of them, with each of the commands that read all: each
+ * works, and takes at most about ten times the CPU time. `worst` is the CPU time of the slowest. */
+void scale_exercise(int records, struct tally *t);
+
 /* Interrupts (Ctrl-C) a run at random moments, most of its time being validation, up to `interrupts` times, and goes on
  * with the same command. Each interrupt ends within 5 s, and weights and curve equal an uninterrupted run's. */
 void interrupt_exercise(int interrupts, uint64_t seed, struct tally *t);

@@ -22,7 +22,7 @@ struct tally {
     int64_t tried, failed; /* cases; those in which the program said that it failed */
     int64_t all;           /* cases that there are, where that can be counted; else 0 */
     int64_t bad;           /* in which something was lost, crashed or silently wrong */
-    double worst;          /* seconds that the slowest answer to a signal took */
+    double worst;          /* seconds that the slowest answer to a signal, or command of many records, took */
     char first[1024];      /* the first of those, in words */
 };
 
