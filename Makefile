@@ -163,7 +163,7 @@ lib   := $(filter-out $(main),$(objs))
 shapes_objs  := $(call to_objs,$(wildcard tests/shapes/*.c tests/lib/*.c))
 twins_objs   := $(call to_objs,$(wildcard tests/twins/*.c tests/lib/*.c))
 torture_objs := $(call to_objs,$(wildcard tests/torture/*.c tests/lib/*.c) \
-                 $(patsubst %,tests/faults/%.c,exercise damage flips power spawn surroundings) \
+                 $(patsubst %,tests/faults/%.c,exercise damage flips power scale spawn surroundings) \
                  tests/harness/run/small_run.c)
 big_objs     := $(call to_objs,$(wildcard tests/big/*.c tests/lib/*.c))
 golden_objs  := $(call to_objs,$(patsubst %,tests/golden/%.c,write trace_file defaults) tests/lib/workers.c)

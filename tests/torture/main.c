@@ -25,13 +25,15 @@
 struct request {
     double seconds;
     int64_t cases;
-    char to[OPTION_TEXT], sanitized[OPTION_TEXT], fuzz[OPTION_TEXT], kernels[OPTION_TEXT];
+    char only[OPTION_TEXT], to[OPTION_TEXT], sanitized[OPTION_TEXT], fuzz[OPTION_TEXT], kernels[OPTION_TEXT];
 };
 
 #define AT(field) offsetof(struct request, field)
 static const struct option request_options[] = {
     {"time", OPT_TIME, AT(seconds), "40m", 1, 86400, NULL, "time for all exercises together", 0},
     {"cases", OPT_INT, AT(cases), "1000000", 1, 1e9, NULL, "most cases of each exercise", 0},
+    {"only", OPT_TEXT_FIELD, AT(only), "", 0, 0, NULL, "only these exercises, with blanks between them; default: all",
+     0},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "CSV file that gets the counts", 0},
     {"sanitized", OPT_TEXT_FIELD, AT(sanitized), "", 0, 0, NULL,
      "CSV file of the sanitized build, whose rows are added", 0},
@@ -124,6 +126,16 @@ static void surroundings(double seconds, struct tally *t) {
     surroundings_exercise(t);
 }
 
+static void space(double seconds, struct tally *t) {
+    (void)seconds;
+    space_exercise(most(200), t);
+}
+
+static void scale(double seconds, struct tally *t) {
+    (void)seconds;
+    scale_exercise(10000, t);
+}
+
 static void interrupts(double seconds, struct tally *t) {
     double begin = time_now_s();
     for (uint64_t i = 0; t->tried < most(200) && time_now_s() - begin < seconds; i++) interrupt_exercise(10, 2 + i, t);
@@ -154,6 +166,8 @@ static const struct exercise {
     {"pauses", "P15", "one of several benches is stopped until its locks on runs expire, then woken", pauses, 0.10},
     {"values", "P7", "a record with a correct checksum has an impossible value, such as null", values, 0.10},
     {"surroundings", "P4", "folders have odd names, streams are closed, limits are low", surroundings, 0.02},
+    {"space", "P5", "the address space of a training has a limit (ulimit -v)", space, 0.05},
+    {"scale", "P7", "a command reads 1 000 or 10 000 records; its time may not grow faster than they", scale, 0.02},
     {"interrupts", "P21", "Ctrl-C is pressed at random moments of validation", interrupts, 0.10},
     {"power", "P3", "the power fails after a call that changes files; each state of the disk is a case", power, 0.02},
     {"audit", "P16, P18", "each command runs; it may open no socket and write only into its folder", audit, 0.01},
@@ -311,11 +325,19 @@ START_TEST(exercised) {
 }
 END_TEST
 
+static bool is_wanted(const struct exercise *x) {
+    size_t n = strlen(x->name);
+    for (const char *at = request.only; *at; at += strcspn(at, " "), at += strspn(at, " "))
+        if (strcspn(at, " ") == n && strncmp(at, x->name, n) == 0) return true;
+    return !*request.only;
+}
+
 /* Takes one exercise after the other. */
 static void work(int process, void *context) {
     (void)process, (void)context;
     struct error e = {0};
     while ((now = atomic_fetch_add(&shared->next, 1)) < N_EXERCISES) {
+        if (!is_wanted(&exercises[now])) continue;
         Suite *suite = suite_create("torture");
         TCase *tests = tcase_create(exercises[now].name);
         tcase_set_timeout(tests, 0);
