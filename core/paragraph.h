@@ -19,8 +19,8 @@ bool terminal_has_bold(FILE *f);
 int text_width(const char *text);
 
 /* Returns the bytes of the character at the beginning of the text if a terminal would obey it instead of showing it: a
- * control character (U+0000 to U+001F, U+007F to U+009F), an end of a line or paragraph (U+2028, U+2029), or a bidi
- * mark, which changes the direction of the text after it (Unicode's property Bidi_Control). 0: any other character, or the end of the text. */
+ * control character (also U+0080 to U+009F), an end of a line or paragraph (U+2028, U+2029), or a bidi mark, which
+ * changes the direction of text (Unicode's Bidi_Control). 0: any other character, or the end of the text. */
 int control_bytes(const char *text);
 
 /* Copies the text to `out` with each control character (control_bytes) as '?', and cuts it if it is longer than `size`.

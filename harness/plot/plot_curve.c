@@ -140,7 +140,7 @@ static int seed_lines(const struct report_row *row) {
     return row->n < 2 ? 0 : row->n < SEED_LINES ? row->n : SEED_LINES;
 }
 
-/* Prints the thin lines, each with the number of its row. Of more than SEED_LINES seeds it takes some, evenly spread. */
+/* Prints the thin lines, each with the number of its row. Of more seeds it takes some, evenly spread. */
 static void print_seeds(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
     int m = 0;
     for (int k = 0; k < t->n_rows; k++) m += seed_lines(&t->rows[k]);

@@ -144,8 +144,8 @@ int utf8_bytes(const char *text);
 /* Prints the text on one line for HTML, with special characters escaped and invalid bytes as U+FFFD. */
 void print_html_text(FILE *f, const char *text);
 
-/* Prints the text as a string of JSON. Control characters and bidi marks are escaped. Invalid bytes, which names of files may have, become U+FFFD, since JSON is
- * UTF-8. */
+/* Prints the text as a string of JSON. Control characters and bidi marks are escaped. Invalid bytes, which names of
+ * files may have, become U+FFFD, since JSON is UTF-8. */
 void print_json_text(FILE *f, const char *text);
 
 /* Prints the text on one line. Control characters, which could end the line or move the cursor, become blanks. */

@@ -92,8 +92,8 @@ void folder_names_free(struct folder_names *names);
  * below. */
 enum status own_file_check(const char *path, struct error *e);
 
-/* Writes the picture in the file `drawn` to `path`, atomically, with our invisible mark: a text chunk of a PNG, a comment
- * after the end of an SVG or a PDF. ST_FAIL. */
+/* Writes the picture in the file `drawn` to `path`, atomically, with our invisible mark: a text chunk of a PNG, a
+ * comment after the end of an SVG or a PDF. ST_FAIL. */
 enum status own_file_mark(const char *drawn, const char *path, struct error *e);
 
 /* Gives the path of the running program. ST_FAIL: the system does not say. */

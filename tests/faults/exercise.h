@@ -67,7 +67,7 @@ void surroundings_exercise(struct tally *t);
  * suffices, many of them just below it: each time the result is the one without a limit, or there is one sentence. */
 void space_exercise(int steps, struct tally *t);
 
-/* Reads a folder of `records` records, and before that of a tenth of them, with each of the commands that read all: each
+/* Reads a folder of `records` records, before that of a tenth of them, with each of the commands that read all: each
  * works, and takes at most about ten times the CPU time. `worst` is the CPU time of the slowest. */
 void scale_exercise(int records, struct tally *t);
 

@@ -1,4 +1,4 @@
-/* scale.c - a folder of thousands of records: the time of the commands that read all of them grows with their number. */
+/* scale.c - a folder of thousands of records: the time of commands that read all grows with them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
