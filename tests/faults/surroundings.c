@@ -263,6 +263,7 @@ static void expect_within(const char *folder, const char *where, long kb, long e
     snprintf(store, sizeof store, "%s/k%ld", folder, kb);
     snprintf(alone, sizeof alone, "%s/k%ld", folder, enough);
     t->tried++;
+    t->failed += status != 0;
     if (status == 0)
         compare_stores(store, alone, 1, t);
     else if (!WIFEXITED(status) || (WEXITSTATUS(status) > 6 && WEXITSTATUS(status) != 127)) /* 127: the loader's */
