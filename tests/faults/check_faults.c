@@ -456,13 +456,10 @@ Suite *check_faults(void) {
                                   a_value_that_no_run_has_stops_no_command,
                                   odd_surroundings_are_no_surprise,
                                   a_low_limit_of_memory_is_said_at_every_height,
-                                  the_time_of_many_records_grows_with_their_number,
                                   an_interrupted_validation_is_done_again,
                                   no_command_opens_a_socket_or_writes_elsewhere,
                                   a_claim_is_touched_as_long_as_its_run_lasts,
                                   a_damaged_checkpoint_that_cannot_be_renamed_stops_its_run,
-                                  what_a_kill_leaves_is_named_and_removed,
-                                  a_picture_that_cannot_be_written_is_named,
                                   a_folder_without_links_is_said_before_training,
                                   calls_that_succeed_and_say_otherwise_lose_nothing,
                                   a_list_of_plans_is_whole_or_refused};
@@ -472,5 +469,10 @@ Suite *check_faults(void) {
     tcase_add_loop_test(c, steps_of_the_clock_change_no_duration, 0, 2);
     tcase_add_loop_test(c, numbers_have_a_point_in_every_locale, 0, 2);
     suite_add_tcase(suite, c);
+    TCase *files = tcase_create("files");
+    tcase_add_test(files, the_time_of_many_records_grows_with_their_number);
+    tcase_add_test(files, what_a_kill_leaves_is_named_and_removed);
+    tcase_add_test(files, a_picture_that_cannot_be_written_is_named);
+    suite_add_tcase(suite, files);
     return suite;
 }
