@@ -376,7 +376,7 @@ static void add_lost(const struct baseline *b, struct gate_result *r) {
                                  .bound = NAN,
                                  .low = NAN,
                                  .high = NAN};
-        snprintf(row->name, sizeof row->name, "%s", x->cell);
+        snprintf(row->name, sizeof row->name, "%.*s", TRACE_TEXT - 1, x->cell);
         snprintf(row->figure, sizeof row->figure, "%s", x->figure);
         snprintf(row->detail, sizeof row->detail,
                  "the baseline has it and the plan no more; --update takes it out if that is meant");

@@ -47,6 +47,8 @@ static const struct trace others[] = {
     {"shapes:size=12,n_train=30,n_val=8,n_test=8", "plstm2d:heads=2", "backbone=s5"},
     {"arrow:size=24,patch=4,n_train=30,n_val=8,n_test=8", "full-attention:heads=2",
      "backbone=vision mlp=gelu norm=layernorm positions=learnt"},
+    {"arrow:size=24,patch=4,n_train=30,n_val=8,n_test=8", "full-attention:heads=2",
+     "backbone=vision mlp=gelu positions=learnt pool=class layer-scale=1"},
     {"arrow:size=24,patch=4,n_train=30,n_val=8,n_test=8", "plstm2d:heads=2,mode=PD",
      "backbone=vision mlp=gelu positions=learnt pool=corners"},
     {"digits:size=8,order=morton,n_train=30,n_val=8,n_test=8", MIXER, ""},

@@ -13,6 +13,7 @@
  *               for 20 each; validation and test have 64:4, 64:8, 64:16, 128:32, 256:64, 512:128, 1024:256 alike */
 #include <math.h>
 
+#include "tasks/examples.h"
 #include "tasks/mad/mad.h"
 
 #define MAX_PAIRS 4096 /* a quarter of MAD_MAX_LENGTH */
@@ -33,7 +34,7 @@ static const struct part zoology_test[] = {{64, 4, 1},   {64, 8, 1},    {64, 16,
 struct mqar {
     struct mad mad;
     int64_t pairs; /* K */
-    int64_t updates;
+    int64_t updates, min_length;
     double power;
     int filler, keys, mix;
 
@@ -44,6 +45,10 @@ struct mqar {
 static const struct option options[] = {
     MAD_OPTIONS(struct mqar, "8192", "64", "100000", "3000"),
     {"pairs", OPT_INT, offsetof(struct mqar, pairs), "4", 2, MAX_PAIRS, NULL, "keys shown and asked for", OPT_AXIS},
+    {"min_length", OPT_INT, offsetof(struct mqar, min_length), "auto", 1, MAD_MAX_LENGTH, "length",
+     "training sequences have lengths from this to `length`, equally often, and the shorter ones fewer pairs; auto: "
+     "`length` alone",
+     OPT_AXIS | OPT_AUTO | OPT_TESTED},
     {"power", OPT_REAL, offsetof(struct mqar, power), "0.01", 0, 1, NULL,
      "exponent of the slots' weights plus 1; 1 = all alike", 0},
     {"filler", OPT_CHOICE, offsetof(struct mqar, filler), "random", 0, 0, "random zero",
@@ -97,6 +102,11 @@ static int64_t root_of(int64_t pairs) {
     return root;
 }
 
+/* The shortest length at which a part still has one of its pairs. */
+static int64_t shortest(struct part p) {
+    return (p.length + p.pairs - 1) / p.pairs;
+}
+
 static enum status check_sizes(const struct mqar *c, struct error *e) {
     long long L = c->mad.length, K = c->pairs, V = c->mad.vocab, U = c->updates, most = longest(c, false).length;
     if (c->mix != MIX_NONE && c->mad.test_length[0])
@@ -125,6 +135,11 @@ static enum status check_sizes(const struct mqar *c, struct error *e) {
                     width_of(c) * (2 * K + U));
     if (V <= most)
         return fail(e, ST_USAGE, "mqar: vocab=%lld must exceed length=%lld; raise vocab or lower length", V, most);
+    if (c->min_length && c->mix != MIX_NONE)
+        return fail(e, ST_USAGE, "mqar: mix=zoology has training lengths of its own; take min_length away");
+    if (c->min_length && (c->min_length > L || c->min_length < shortest(longest(c, true))))
+        return fail(e, ST_USAGE, "mqar: min_length=%lld is not from %lld, which holds one pair, to length=%lld",
+                    (long long)c->min_length, (long long)shortest(longest(c, true)), L);
     return ST_OK;
 }
 
@@ -166,7 +181,7 @@ static void mqar_shape(const void *inst, struct task_shape *out) {
     out->solved = 0.99;
     out->metric = METRIC_ACC;
     struct part sparsest = c->mix == MIX_ZOOLOGY ? zoology_training[0] : longest(c, true);
-    out->curriculum = (struct length_range){(sparsest.length + sparsest.pairs - 1) / sparsest.pairs, out->T};
+    out->curriculum = (struct length_range){shortest(sparsest), out->T};
 }
 
 /* The i-th of the distinct ids of a kind (0 keys, 1 values, 2 second ids of keys) in an example, by a bijection keyed
@@ -207,10 +222,18 @@ static struct part part_of(const struct mqar *c, enum split split, int64_t index
     return *p;
 }
 
+/* The longest length that an example may have (0: its own). Mixed lengths are whole slots, or all positions. */
+static int64_t draw_most(const struct mqar *c, enum split split, int64_t most, struct rng *r) {
+    int64_t all = most ? most : c->mad.length, width = width_of(c), slots = all / width;
+    if (split != SPLIT_TRAIN || c->min_length == 0 || c->min_length >= all) return most;
+    int64_t least = (c->min_length + width - 1) / width, drawn = least < slots ? draw_length(r, least, slots) : slots;
+    return drawn == slots ? all : drawn * width;
+}
+
 static void mqar_fill(const void *inst, enum split split, int64_t index, struct example *x) {
     const struct mqar *c = inst;
     struct rng r = mad_rng(&c->mad, split, index);
-    struct part part = shortened(c, part_of(c, split, index), x->most);
+    struct part part = shortened(c, part_of(c, split, index), draw_most(c, split, x->most, &r));
     int64_t width = width_of(c), updates = updates_of(c, part), context = width * (part.pairs + updates),
             root = root_of(part.pairs);
     int64_t slots = slots_of(c, part), T = longest(c, split == SPLIT_TRAIN).length;

@@ -121,6 +121,8 @@ static enum status read_example(const struct line *l) {
     TRY(check_keys(l));
     if (member(l, "second", "edges", NULL))
         return wrong(l, "pairs of documents (\"second\") and graphs (\"edges\") are not read; leave them out");
+    if (member(l, "time", "times", "timestamps"))
+        return wrong(l, "times are not read; put them into a channel of \"input\", or leave them out");
     if (all == 0) return wrong(l, "there is no \"input\", or it is no list with a position at least");
     if (channels < 1 || channels > OWN_MOST_CHANNEL) return wrong(l, "a position has no channel, or too many");
     if (!target) return wrong(l, "there is no \"target\"");

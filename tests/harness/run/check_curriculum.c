@@ -60,6 +60,11 @@ START_TEST(each_part_of_a_run_has_its_longest_length) {
          3,
          true},
         {"mqar:vocab=64,length=24,pairs=3,n_train=300,n_val=50,n_test=60", "8:17:24", {8, 16, 24}, 0, false},
+        {"mqar:vocab=64,length=24,pairs=3,min_length=9,n_train=300,n_val=50,n_test=60",
+         "8:17:24",
+         {8, 16, 24},
+         10,
+         true},
         {"mqar:vocab=64,length=48,keys=pairs,n_train=300,n_val=50,n_test=60", "12:40:48", {12, 39, 48}, 0, false},
         {"mqar:vocab=64,length=48,pairs=6,updates=3,n_train=300,n_val=50,n_test=60", "8:31:48", {8, 30, 48}, 0, false},
         /* a little shorter: fewer pairs and updates leave more slots than the full length has */
@@ -108,9 +113,10 @@ START_TEST(a_short_string_of_pairs_answers_its_questions) {
     static const char *const tasks[] = {
         "mqar:vocab=64,length=48,pairs=8,filler=zero,n_train=300,n_val=50,n_test=60",
         "mqar:vocab=64,length=48,pairs=8,updates=4,filler=zero,n_train=300,n_val=50,n_test=60",
+        "mqar:vocab=64,length=48,pairs=8,min_length=6,filler=zero,n_train=300,n_val=50,n_test=60",
         "mqar:n_train=180,n_val=50,n_test=70,filler=zero,mix=zoology,vocab=2048"};
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
-        struct setup *s = run_of(tasks[i], "curriculum", i == 2 ? "16:40:256" : "12:30:48");
+        struct setup *s = run_of(tasks[i], "curriculum", i == 3 ? "16:40:256" : "12:30:48");
         char *memory;
         for (int64_t step = 0; step < s->shapes.steps; step += 3) {
             struct batch b = batch_of_step(s, step, &memory);

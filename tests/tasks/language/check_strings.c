@@ -427,6 +427,8 @@ static void recalled_mixed(struct seen *s) {
 START_TEST(values_are_those_of_the_last_entry_with_the_key) {
     check_labels("mqar-forgetting", recalled_8_and_4);
     check_labels("mqar-compositional:length=256,pairs=16,vocab=300", recalled_16_pairs);
+    check_labels("mqar-256", recalled_mixed);
+    check_labels("mqar:pairs=16,min_length=4,filler=zero", recalled_mixed);
     check_labels("mqar-mixed", recalled_mixed);
 }
 END_TEST

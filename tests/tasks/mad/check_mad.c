@@ -60,6 +60,9 @@ START_TEST(options_that_do_not_fit_are_refused) {
     check_task_refused("mqar-mixed:test_length=64", "mix=zoology has test lengths of its own");
     check_task_refused("mqar-mixed:updates=1", "mix=zoology has single keys and no updates");
     check_task_refused("mqar-mixed:vocab=1024", "vocab=1024 must exceed length=1024");
+    check_task_refused("mqar-mixed:min_length=32", "mix=zoology has training lengths of its own");
+    check_task_refused("mqar:min_length=15", "min_length=15 is not from 16, which holds one pair, to length=64");
+    check_task_refused("mqar:min_length=65", "min_length=65 is not from 16");
     check_task_refused("in-context-recall:query=many", "query=many");
     check_task_refused("fuzzy-recal", "did you mean 'fuzzy-recall'?");
 }

@@ -442,6 +442,42 @@ START_TEST(mqar_asks_for_each_key_once) {
 }
 END_TEST
 
+/* Counts the training strings of each number of slots of `width` ids, and of each number of pairs. */
+static void count_lengths(const char *text, int width, int64_t by_slots[33], int64_t by_pairs[17]) {
+    struct view v;
+    view_open(&v, text, 4);
+    memset(by_slots, 0, 33 * sizeof *by_slots);
+    memset(by_pairs, 0, 17 * sizeof *by_pairs);
+    for (int64_t i = 0; i < 10000; i++) {
+        int asked = 0;
+        view_fill(&v, SPLIT_TRAIN, i);
+        for (int64_t t = 0; t < v.s->T; t++) asked += v.x.targets[t] != IGNORED;
+        require(&v, v.x.length == v.s->T || v.x.length % width == 0, "a length that is no whole slots");
+        by_slots[v.x.length / width]++;
+        by_pairs[asked]++;
+    }
+    for (int split = SPLIT_VAL; split < SPLIT_COUNT; split++)
+        for (int64_t i = 0; i < 100; i++) {
+            view_fill(&v, (enum split)split, i);
+            require(&v, v.x.length == v.s->T, "a shorter string that is not for training");
+        }
+    view_close(&v);
+}
+
+START_TEST(mqar_trains_on_mixed_lengths) {
+    int64_t slots[33], pairs[17];
+    count_lengths("mqar:vocab=128,length=64,pairs=16,min_length=15", 2, slots, pairs);
+    for (int n = 0; n < 8; n++) ck_assert_int_eq(slots[n], 0);
+    check_uniform("lengths of mqar", slots + 8, 25, 10000); /* 16 to 64 */
+    check_share("strings with all pairs", pairs[16], 10000, 1. / 25, 0);
+    for (int n = 4; n < 16; n++) check_share("strings with n pairs", pairs[n], 10000, 2. / 25, 0); /* of 4 n, 4 n + 2 */
+    count_lengths("mqar:vocab=128,length=64,keys=pairs,min_length=44", 3, slots, pairs);
+    check_uniform("lengths of pairs of ids", slots + 15, 7, 10000); /* 45 to 60, then 64 */
+    check_share("strings with all four pairs", pairs[4], 10000, 1. / 7, 0);
+    ck_assert_int_eq(pairs[1] + pairs[4], 10000);
+}
+END_TEST
+
 /* Like chi_square_z, for bins of probability p. */
 static double weighted_z(const int64_t *count, const double *p, int bins, int64_t draws) {
     double sum = 0, unit = 2.0 / (9.0 * (bins - 1));
@@ -538,6 +574,7 @@ Suite *check_recall(void) {
     tcase_add_test(tests, a_key_is_not_the_beginning_of_another);
     tcase_add_test(tests, mqar_splits_do_not_share_pairs);
     tcase_add_test(tests, mqar_asks_for_each_key_once);
+    tcase_add_test(tests, mqar_trains_on_mixed_lengths);
     tcase_add_test(tests, mqar_slots_follow_their_weights);
     tcase_add_test(tests, mqar_keys_values_and_fillers_are_uniform);
     suite_add_tcase(suite, tests);

@@ -85,6 +85,7 @@ START_TEST(every_other_file_is_refused_with_line_and_reason) {
         {"{\"input\":[1,2],\"target\":[0,1],\"maks\":[0,1]}", "unknown key \"maks\"; did you mean \"mask\"?"},
         {"{\"input\":[1,2],\"target\":[0,1],\"Split\":\"val\"}", "unknown key \"Split\"; did you mean \"split\"?"},
         {"{\"input\":[1,2],\"target\":[0,1],\"edges\":[[0,1]]}", "graphs (\"edges\") are not read"},
+        {"{\"input\":[1,2],\"target\":[0,1],\"time\":[0.5,2]}", "times are not read; put them into a channel"},
     };
     struct own_file f;
     struct error e;
