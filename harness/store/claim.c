@@ -176,7 +176,7 @@ enum status claim_take(struct claim *c, const char *out, const char *run_id, con
         if (!made) continue;
         memcpy(c->path, path, sizeof c->path);
         *state = CLAIM_MINE;
-        leftovers_remove(out, run_id);
+        if (number > 0) leftovers_remove(out, run_id); /* a killed process leaves its claim, too */
         return ST_OK;
     }
     return ST_OK; /* other processes try too; one of them gets it */
