@@ -59,6 +59,23 @@ void running_add_point(struct running *r, enum split split, int64_t length, cons
     p->curve[p->n_curve++] = point;
 }
 
+void running_add_test(struct running *r, const struct scores *all) {
+    const struct metrics *m = &r->trainer.metrics;
+    int64_t lengths[TASK_TEST_LENGTHS];
+    int n = 0;
+    for (int64_t length = 0; length <= m->longest; length++) {
+        if (metrics_of_length(m, length).sequences == 0) continue;
+        if (n < TASK_TEST_LENGTHS) lengths[n] = length;
+        n++;
+    }
+    bool each = n > 1 && n <= TASK_TEST_LENGTHS;
+    for (int i = 0; i < n && each; i++) {
+        struct scores s = metrics_of_length(m, lengths[i]);
+        running_add_point(r, SPLIT_TEST, lengths[i], &s, "eval");
+    }
+    if (!each) running_add_point(r, SPLIT_TEST, 0, all, "eval");
+}
+
 void running_report(struct running *r, bool now) {
     double time = time_now_s();
     if (!r->hooks || !r->hooks->progress || (!now && time - r->last_progress < PROGRESS_EVERY)) return;
