@@ -279,7 +279,7 @@ START_TEST(a_record_names_its_task_and_leaves_the_talk_to_the_call) {
 }
 END_TEST
 
-/* A run whose record names a profile that does not have it is in the table of custom runs; its record stays as it is. */
+/* A run whose record names a profile that does not have it is in the table of custom runs. Its record is unchanged. */
 START_TEST(a_run_of_no_profile_is_grouped_as_custom) {
     char arguments[1024], folder[512];
     struct open_record *open;
