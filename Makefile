@@ -246,18 +246,28 @@ jax:
 	@echo "  LINK $(HANDLER)"
 	@$(LINK) $(WARN) -Wno-pedantic -shared -I. -isystem $(jaxlib)/include -o $(HANDLER) python/jax_handler.c -ldl
 
-# The Python package as a wheel in dist/, with a library for each level of x86-64 and the program (docs/python.md). Its
-# files find the libraries beside them by $ORIGIN.
+# The Python package as a wheel in dist/, with a library for each level of x86-64 and the program (docs/library.md). Its
+# files find the libraries beside them by $ORIGIN. If the command says CUDA=1, the wheel also has a library for arrays
+# on a device; it finds cuBLAS in NVIDIA's package of Python, whose folder is nvidia/cublas or nvidia/cu13.
 LEVELS ?= v2 v3 v4
+wheel_cuda = $(if $(filter command,$(origin CUDA)),$(filter 1,$(CUDA)))
+cuda_major = $(firstword $(subst ., ,$(nvcc_release)))
+nvidia := \$$\$$ORIGIN/../../../nvidia
+wheel_make = $(MAKE) --no-print-directory REAL=$$real OPT="-O3 -march=x86-64-$$level" BUILD=$(BUILD)/wheel-$$level \
+             LDFLAGS="'-Wl,--disable-new-dtags,-rpath,\$$\$$ORIGIN,-rpath,\$$\$$ORIGIN/..$(1)'"
 wheel:
 	+@for level in $(LEVELS); do for real in float double; do \
 	   program=$$([ $$level$$real != v2float ] || echo all); \
-	   $(MAKE) --no-print-directory CUDA=0 REAL=$$real OPT="-O3 -march=x86-64-$$level" BUILD=$(BUILD)/wheel-$$level \
-	     LDFLAGS="'-Wl,--disable-new-dtags,-rpath,\$$\$$ORIGIN,-rpath,\$$\$$ORIGIN/..'" $$program library || exit 1; \
+	   $(call wheel_make) CUDA=0 $$program library || exit 1; \
 	 done; done
+	+@$(if $(wheel_cuda),for real in float double; do level=v2; \
+	   $(call wheel_make,:$(nvidia)/cublas/lib:$(nvidia)/cu$(cuda_major)/lib) CUDA=1 \
+	     $(BUILD)/wheel-v2/$$real-cuda/liblrnn.so || exit 1; \
+	 done)
 	@if [ -n "$(jaxlib)" ]; then $(MAKE) --no-print-directory CUDA=0 OPT=-O2 BUILD=$(BUILD)/wheel-v2 jax; \
 	 else echo "wheel: without lrnn.jax, for $(PYTHON) has no jaxlib"; fi
-	@tools/wheel.py $(VERSION) dist $(foreach l,$(LEVELS),$(l)=$(BUILD)/wheel-$(l))
+	@tools/wheel.py $(VERSION)$(if $(wheel_cuda),+cu$(cuda_major)) dist $(foreach l,$(LEVELS),$(l)=$(BUILD)/wheel-$(l)) \
+	  $(if $(wheel_cuda),cuda=$(BUILD)/wheel-v2)
 
 # A library to preload, which makes calls fail (tests/faults/faults.c). It is built without the sanitizers, as they
 # replace the same functions.
@@ -716,7 +726,7 @@ help:
 	@echo "make lint             runs the static checkers"
 	@echo "make library          builds ./liblrnn.so, the scans as a library (docs/library.md)"
 	@echo "make jax              builds ./liblrnn-jax.so, by which JAX calls it; PYTHON names a python that has jaxlib"
-	@echo "make wheel            the Python package in dist/, with libraries and program (LEVELS='v2 v3 v4')"
+	@echo "make wheel            the Python package in dist/, with libraries and program (LEVELS='v2 v3 v4' CUDA=1)"
 	@echo "make install          the program and the library (PREFIX=/usr/local DESTDIR=); make uninstall removes them"
 	@echo "make clean            removes what was built"
 

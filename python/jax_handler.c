@@ -15,13 +15,13 @@
 #define EXPORT         __attribute__((visibility("default")))
 #define MAX_DESCRIPTOR 2048
 
-static void *libraries[2]; /* liblrnn.so, liblrnn-f64.so */
+static void *libraries[2][2]; /* liblrnn.so, liblrnn-f64.so; for the CPU, for CUDA */
 
-/* Opens a library for calls of its precision; returns NULL or what is wrong. */
-EXPORT const char *lrnn_jax_open(const char *path, int is_double);
-const char *lrnn_jax_open(const char *path, int is_double) {
-    libraries[is_double] = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    return libraries[is_double] ? NULL : dlerror();
+/* Opens a library for calls of its precision and device; returns NULL or what is wrong. */
+EXPORT const char *lrnn_jax_open(const char *path, int is_double, int on_cuda);
+const char *lrnn_jax_open(const char *path, int is_double, int on_cuda) {
+    libraries[is_double][on_cuda] = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return libraries[is_double][on_cuda] ? NULL : dlerror();
 }
 
 static XLA_FFI_Error *refuse(const XLA_FFI_CallFrame *f, const char *text) {
@@ -91,6 +91,9 @@ static XLA_FFI_Error *run(const XLA_FFI_CallFrame *f, void *library, const XLA_F
     *(void **)&compute = dlsym(library, name);
     *(void **)&last_error = dlsym(library, "lrnn_last_error");
     if (!measure || !compute || !last_error) return refuse(f, "lrnn: the library has no such op");
+    size_t kept_bytes = 0;
+    if (call->kept && measure(descriptor, LRNN_KEPT, &kept_bytes) != LRNN_OK) return refuse(f, last_error());
+    if (kept_bytes > call->kept_bytes) call->kept = NULL; /* a sequence is too long, and in both passes the same one */
     if (measure(descriptor, backward ? LRNN_BACKWARD : LRNN_FORWARD, &call->workspace_bytes) != LRNN_OK)
         return refuse(f, last_error());
     error = take_workspace(f, call);
@@ -137,7 +140,7 @@ static XLA_FFI_Error *handle(XLA_FFI_CallFrame *f, int on_cuda) {
         if (place == offsetof(lrnn_call, offsets) && !offsets && !on_cuda) address = offsets = offsets_of(b);
         memcpy(descriptor + place, &address, sizeof address);
     }
-    void *library = libraries[((lrnn_call *)(void *)descriptor)->dtype == LRNN_F64];
+    void *library = libraries[((lrnn_call *)(void *)descriptor)->dtype == LRNN_F64][on_cuda];
     XLA_FFI_Error *error = !library ? refuse(f, "lrnn: the library of this precision is not loaded")
                                     : run(f, library, op, *(const int32_t *)pass->value != 0, on_cuda, descriptor);
     free(offsets);

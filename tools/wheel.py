@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Packs the Python package lrnn with its libraries and the program into dist/lrnn-VERSION-py3-none-PLATFORM.whl.
 
-    tools/wheel.py VERSION OUT LEVEL=FOLDER...
+    tools/wheel.py VERSION OUT LEVEL=FOLDER... [cuda=FOLDER]
 
 LEVEL is an x86-64 level (v2, v3, v4), FOLDER the build folder that holds liblrnn.so, liblrnn-f64.so and, of v2, lrnn.
-The libraries that these need and a plain Linux lacks (oneDNN, OpenBLAS, libgomp, ...) go in beside them; they are found
-by $ORIGIN, which the Makefile links in. The standard library of Python is all that this needs.
+cuda: the build folder that holds float-cuda/liblrnn.so and double-cuda/liblrnn.so, for arrays on a device. The
+program's data go in, too. The libraries that these need and a plain Linux lacks (oneDNN, OpenBLAS, libgomp, ...) go in
+beside them; they are found by $ORIGIN, which the Makefile links in. The standard library of Python is all that this
+needs.
 """
 
 import base64
@@ -44,6 +46,7 @@ def record_line(name, content):
 def main():
     version, out = sys.argv[1:3]
     levels = dict(argument.split("=", 1) for argument in sys.argv[3:])
+    cuda = levels.pop("cuda", None)
     glibc = platform.libc_ver()[1].replace(".", "_")
     tag = f"py3-none-manylinux_{glibc}_{platform.machine()}"
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -56,11 +59,16 @@ def main():
     for level, folder in levels.items():
         for name in ("liblrnn.so", "liblrnn-f64.so"):
             files[f"lrnn/lib/x86-64-{level}/{name}"] = os.path.join(folder, name)
+    if cuda:
+        files["lrnn/lib/cuda/liblrnn.so"] = os.path.join(cuda, "float-cuda", "liblrnn.so")
+        files["lrnn/lib/cuda/liblrnn-f64.so"] = os.path.join(cuda, "double-cuda", "liblrnn.so")
     files["lrnn/lib/x86-64-v2/lrnn"] = os.path.join(levels["v2"], "lrnn")
+    for name in ("results/published.csv", *(f"plots/{n}" for n in os.listdir(os.path.join(root, "plots")))):
+        files[f"lrnn/lib/share/lrnn/{name}"] = os.path.join(root, name)  # where the program looks
     handler = os.path.join(levels["v2"], "liblrnn-jax.so")
     if os.path.exists(handler):
         files["lrnn/lib/liblrnn-jax.so"] = handler
-    for path in [p for n, p in files.items() if n.startswith("lrnn/lib/")]:
+    for path in [p for n, p in files.items() if n.endswith((".so", "/lrnn"))]:
         libraries.update(needed(path))
     for name, path in libraries.items():
         files[f"lrnn/lib/{name}"] = path

@@ -90,7 +90,7 @@ static enum status measure_net(struct measure *m, const char *text, const struct
         if (f->length || f->vocab) return fail(e, ST_USAGE, "info: --task has a length and a vocabulary of its own");
         m->setup = setup_make(&f->config, f->task, text, e);
         if (!m->setup) return e->status;
-        m->shape = setup_net_shape(m->setup, SPLIT_TRAIN);
+        m->shape = setup_net_shape(&m->setup->spec, SPLIT_TRAIN);
         m->choice = m->setup->shapes.model;
         TRY(graphs_build_training(&m->graph, m->setup, &cpu, &m->params, &m->net, &m->extra, e));
     } else {

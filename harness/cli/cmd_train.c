@@ -65,11 +65,11 @@ struct display {
 };
 
 /* Says that the run uses no profile, and which profiles the task has. */
-static void tell_defaults(const struct setup *s) {
+static void tell_defaults(const struct spec *s) {
     struct label name;
     char names[256];
-    if (label_parse(&name, "task", s->spec.task.asked, NULL) != ST_OK) return;
-    profile_names(label_name(&name), s->spec.task.task->suite, names, sizeof names);
+    if (label_parse(&name, "task", s->task.asked, NULL) != ST_OK) return;
+    profile_names(label_name(&name), s->task.task->suite, names, sizeof names);
     fprintf(stderr,
             "no profile: flags that are not given have their defaults; `%s bench %s` has the profiles%s (--profile)\n",
             shell_program(), label_name(&name), names);
@@ -115,7 +115,7 @@ static void show(void *context, const struct progress *p) {
     }
     live_tell(&d->live, p, &d->claim);
     if (d->setup->spec.config.quiet) return;
-    if (d->defaults) tell_defaults(d->setup);
+    if (d->defaults) tell_defaults(&d->setup->spec);
     d->defaults = false;
     if (!d->terminal && p->wall_s - d->last < PLAIN_EVERY && p->step < p->steps) return;
     d->last = p->wall_s;

@@ -38,9 +38,9 @@ static bool is_speed(const struct expectation *x) {
 }
 
 /* Gives the mixer of a layer "MIXER;MLP". */
-static enum status mixer_of(const struct setup *s, struct label *mixer, struct error *e) {
-    char text[sizeof s->id.model_label];
-    const char *at = s->id.model_label;
+static enum status mixer_of(const struct identity *s, struct label *mixer, struct error *e) {
+    char text[sizeof s->model_label];
+    const char *at = s->model_label;
     TRY(text_part(&at, ";", text, sizeof text, e));
     return label_parse(mixer, "model", text, e);
 }
@@ -52,7 +52,7 @@ static enum status check_expectations(const struct gating *g, struct error *e) {
     enum status status = labels ? ST_OK : fail(e, ST_MEMORY, "no memory for a plan");
     for (int i = 0; i < n && status == ST_OK; i++) {
         status = label_parse(&labels[i], "task", g->plan.setups[i]->spec.task.name, e);
-        if (status == ST_OK) status = mixer_of(g->plan.setups[i], &labels[n + i], e);
+        if (status == ST_OK) status = mixer_of(&g->plan.setups[i]->id, &labels[n + i], e);
     }
     for (int i = 0; i < g->n_expected && status == ST_OK; i++) {
         status = expectation_check_words(&g->expected[i], g->q->plan, labels, labels + n, n, e);

@@ -207,8 +207,8 @@ int speed_expect(const struct plan *plan, int threads, double seconds, double fl
 
 /* --- a time limit as a number of steps ---------------------------------------------------------------------------- */
 
-double limit_seconds(const struct plan *plan, const struct setup *s, double limit_s, int jobs) {
-    double share = jobs < plan->n ? limit_s * jobs / plan->n : limit_s, own = s->spec.config.budget;
+double limit_seconds(const struct plan *plan, const struct spec *s, double limit_s, int jobs) {
+    double share = jobs < plan->n ? limit_s * jobs / plan->n : limit_s, own = s->config.budget;
     if (share <= 0) return own;
     return own > 0 && own < share ? own : share;
 }
@@ -267,7 +267,7 @@ enum status limits_apply(struct plan *plan, double limit_s, int jobs, int thread
     for (int i = 0; i < plan->n && status == ST_OK; i++) {
         struct setup *s = plan->setups[i];
         struct limit_row limit;
-        double seconds = limit_seconds(plan, s, limit_s, jobs);
+        double seconds = limit_seconds(plan, &s->spec, limit_s, jobs);
         if (seconds <= 0) continue;
         if (signal_received()) {
             status = fail(e, (enum status)(128 + signal_received()),

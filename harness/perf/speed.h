@@ -28,7 +28,7 @@ int speed_expect(const struct plan *plan, int threads, double seconds, double fl
 
 /* Returns the seconds of training of a run from its --budget and its equal share of `limit_s`, as limits_apply uses
  * them; 0: no limit. */
-double limit_seconds(const struct plan *plan, const struct setup *s, double limit_s, int jobs);
+double limit_seconds(const struct plan *plan, const struct spec *s, double limit_s, int jobs);
 
 /* Sets --stop-after of each run with a time limit (its --budget, or its equal share of `limit_s` seconds on `jobs`
  * processes; 0: no limit) to the steps that fit into it. Shorter runs are unchanged. The number of steps is read from

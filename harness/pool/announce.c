@@ -85,14 +85,14 @@ static void warn_of_memory(const struct plan *plan, bool retry) {
 #define LAUNCHES_S     1e-3 /* launch time of a small net's step on a device */
 #define USUAL_SLOWNESS 2.5  /* how much slower than predicted a step usually is, if it was not timed */
 
-static bool is_on_device(const struct setup *s) {
-    return strcmp(s->spec.config.device, "cpu") != 0;
+static bool is_on_device(const struct spec *s) {
+    return strcmp(s->config.device, "cpu") != 0;
 }
 
 /* Predicts the seconds of a step from the rate of matrix products; on a device, at least the time of its launches. */
 static double guess_step(const struct setup *s, double flops_per_s) {
     double products = s->estimate.flops / (double)s->shapes.steps / flops_per_s;
-    return is_on_device(s) ? fmax(products, LAUNCHES_S) : products;
+    return is_on_device(&s->spec) ? fmax(products, LAUNCHES_S) : products;
 }
 
 /* Returns the work of validation and test relative to training. A forward pass counts as a third of a step. */
@@ -148,7 +148,7 @@ static double total_seconds(const struct announced *a, struct setup **to_do, int
     if (timed && rough > WORTH_TIMING_S) n_timed = time_steps(to_do, n, flops_per_s, timed, &usual);
     for (int i = 0; i < n; i++) {
         const struct setup *s = to_do[i];
-        double slowness = usual, limit = limit_seconds(a->plan, s, a->limit_s, a->shares);
+        double slowness = usual, limit = limit_seconds(a->plan, &s->spec, a->limit_s, a->shares);
         for (int k = 0; k < n_timed; k++)
             if (!strcmp(timed[k].row, s->id.row_id)) slowness = timed[k].slowness;
         double seconds = guess_step(s, flops_per_s) * (double)s->shapes.steps * slowness * (1 + share_of_evaluation(s));

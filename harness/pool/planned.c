@@ -21,8 +21,8 @@
 /* --- lists of runs, before they are done -------------------------------------------------------------------------- */
 
 /* Whether a time limit decides the run's steps. Then they are not known before the run is done. */
-static bool is_timed(const struct setup *s, bool timed) {
-    return timed || s->spec.config.budget > 0;
+static bool is_timed(const struct spec *s, bool timed) {
+    return timed || s->config.budget > 0;
 }
 
 enum status run_list_print(const struct plan *plan, const struct label *axes, bool timed, bool retry, struct error *e) {
@@ -37,7 +37,7 @@ enum status run_list_print(const struct plan *plan, const struct label *axes, bo
             printf(" %s %s", label_key(&differing, k), *value ? value : "none");
         }
         printf(" seed %" PRId64 " steps %" PRId64 "%s%s\n", s->spec.config.seed, s->shapes.steps,
-               is_timed(s, timed) ? " or those of its time" : "", reuse_is_there(s, retry) ? ", on record" : "");
+               is_timed(&s->spec, timed) ? " or those of its time" : "", reuse_is_there(s, retry) ? ", on record" : "");
     }
     return ST_OK;
 }
@@ -47,7 +47,7 @@ enum status run_list_json(const struct plan *plan, bool timed, bool retry, struc
         const struct setup *s = plan->setups[i];
         char config[CONFIG_TEXT];
         TRY(setup_config_text(s, config, e));
-        json_t *steps = is_timed(s, timed) ? json_null() : json_integer(s->shapes.steps);
+        json_t *steps = is_timed(&s->spec, timed) ? json_null() : json_integer(s->shapes.steps);
         json_t *line = json_pack("{s:s s:o s:o s:f s:I s:o s:b s:o}", "run_id", s->id.run_id, "task",
                                  json_from_text(s->spec.task.name), "model", json_from_text(s->id.model_label), "lr",
                                  s->spec.config.lr, "seed", (json_int_t)s->spec.config.seed, "steps", steps,

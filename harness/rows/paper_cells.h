@@ -152,7 +152,7 @@ enum status paper_place(struct paper_cells *p, const struct published *published
 void paper_word(const struct paper_cells *p, int word, char *text, size_t size);
 
 /* Makes the label of a run's mixer, with all its options. */
-enum status paper_mixer(const struct setup *s, struct label *mixer, struct error *e);
+enum status paper_mixer(const struct spec *s, struct label *mixer, struct error *e);
 
 /* Finds the paper's number for a task (NULL: any) and a run's model in the plan's table: at a length, at none (0), or
  * its "least" (PAPER_LEAST). *row: the paper's name of the model. */

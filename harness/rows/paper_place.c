@@ -33,8 +33,8 @@ void paper_word(const struct paper_cells *p, int word, char *text, size_t size) 
     }
 }
 
-enum status paper_mixer(const struct setup *s, struct label *mixer, struct error *e) {
-    return label_of(mixer, s->spec.model.model->name, s->spec.model.model->options, s->spec.model.inst, 0, e);
+enum status paper_mixer(const struct spec *s, struct label *mixer, struct error *e) {
+    return label_of(mixer, s->model.model->name, s->model.model->options, s->model.inst, 0, e);
 }
 
 enum status paper_find_number(const struct paper_cells *p, const struct published *published, const struct setup *s,
@@ -42,7 +42,7 @@ enum status paper_find_number(const struct paper_cells *p, const struct publishe
                               struct error *e) {
     struct label mixer, flags;
     char metric[64];
-    TRY(paper_mixer(s, &mixer, e));
+    TRY(paper_mixer(&s->spec, &mixer, e));
     TRY(row_key(s->id.text, &flags, e));
     if (length == PAPER_LEAST)
         snprintf(metric, sizeof metric, "least");
@@ -84,7 +84,7 @@ static enum status value_of(struct paper_cells *p, const struct setup *s, int wo
         TRY(label_of(&l, "task", s->spec.task.task->options, s->spec.task.inst, 0, e));
         if (label_get(&l, key + 5)) snprintf(text, size, "%s", label_get(&l, key + 5));
     } else if (!strncmp(key, "model.", 6)) {
-        TRY(paper_mixer(s, &l, e));
+        TRY(paper_mixer(&s->spec, &l, e));
         if (label_get(&l, key + 6)) snprintf(text, size, "%s", label_get(&l, key + 6));
     } else {
         option_format_value(row_key_flag(key), &s->spec.config, text, size);
@@ -95,7 +95,7 @@ static enum status value_of(struct paper_cells *p, const struct setup *s, int wo
 /* Writes the mixer's short label, without the option that distinguishes columns. */
 static enum status short_mixer(const struct setup *s, const char *columns, char *text, size_t size, struct error *e) {
     struct label l;
-    TRY(paper_mixer(s, &l, e));
+    TRY(paper_mixer(&s->spec, &l, e));
     TRY(label_shorten(&l, s->spec.model.model->options, OPT_ORDER, e));
     if (!strncmp(columns, "model.", 6)) label_remove(&l, columns + 6);
     return label_format(&l, text, size, e);

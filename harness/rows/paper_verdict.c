@@ -137,7 +137,7 @@ enum status paper_mark_others(struct paper_cells *p, const struct paper_spot *sp
     for (int k = 0; difference(p, k, &model) != NULL; k++)
         for (int i = 0; i < paper_count_spots(p); i++) {
             struct label mixer, flags;
-            TRY(paper_mixer(paper_setup(p, &spots[i]), &mixer, e));
+            TRY(paper_mixer(&paper_setup(p, &spots[i])->spec, &mixer, e));
             TRY(row_key(paper_setup(p, &spots[i])->id.text, &flags, e));
             if (*model && !published_model_fits(model, &mixer, &flags)) continue;
             paper_cell_at(p, spots[i].row, spots[i].column)->differs |= UINT64_C(1) << k;

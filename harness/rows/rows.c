@@ -31,10 +31,8 @@ double run_point_metric(const struct run *run, const struct curve_point *p) {
 }
 
 bool run_cut_off(const struct run *run) {
-    static const char *const of_itself[] = {"target", "patience"};
-    for (int i = 0; i < 2; i++)
-        if (strcmp(run->stop_reason, of_itself[i]) == 0) return false;
-    return run->status == RUN_OK && run->steps < run->max_steps;
+    bool of_itself = !strcmp(run->stop_reason, "target") || !strcmp(run->stop_reason, "patience");
+    return !of_itself && run->status == RUN_OK && run->steps < run->max_steps;
 }
 
 bool run_has_other_products(const struct run *run) {
@@ -59,8 +57,7 @@ double run_test_metric(const struct run *run) {
 }
 
 double run_step_epochs(const struct run *run) {
-    if (run->batch < 1 || run->n_train < 1) return NAN;
-    return 1 / (double)((run->n_train - 1) / run->batch + 1);
+    return run->batch < 1 || run->n_train < 1 ? NAN : 1 / (double)((run->n_train - 1) / run->batch + 1);
 }
 
 /* --- gathering ---------------------------------------------------------------------------------------------------- */
@@ -68,6 +65,10 @@ double run_step_epochs(const struct run *run) {
 static bool profile_makes(const char *name, const struct run *run, const struct label *key) {
     return profile_holds(&(struct profile_question){
         .name = name, .task = run->task, .suite = run->suite, .key = key, .lr = run->lr, .n_train = run->n_train});
+}
+
+const char *record_profile(const struct run_record *r) {
+    return r->custom ? PROFILE_CUSTOM : r->run.profile;
 }
 
 static enum status read_key(const struct run_record *r, struct label *key, struct error *e) {
@@ -81,11 +82,10 @@ enum status report_load_sound(struct record_set *set, const char *out, FILE *bro
     int n = status == ST_OK ? set->n : 0;
     set->n = 0;
     for (int i = 0; status == ST_OK && i < n; i++) {
-        struct run *run = &set->list[i].run;
+        const struct run *run = &set->list[i].run;
         struct label key;
         status = read_key(&set->list[i], &key, e);
-        if (status == ST_OK && !profile_makes(run->profile, run, &key))
-            snprintf(run->profile, sizeof run->profile, "%s", PROFILE_CUSTOM);
+        if (status == ST_OK) set->list[i].custom = !profile_makes(run->profile, run, &key);
         if (status == ST_OK) set->list[set->n++] = set->list[i];
         if (status == ST_DATA && broken && fprintf(broken, "%s\n", e->text) > 0) status = ST_OK;
     }
@@ -463,8 +463,8 @@ static enum status gather(struct report_row *rows, int *n_rows, const struct run
 
 static bool profile_makes_all(const struct report_row *row, const char *name) {
     for (int i = 0; i < row->n_all; i++) {
-        const struct run *run = &row->all[i]->run;
-        if (strcmp(run->profile, name) != 0 && !profile_makes(name, run, &row->key)) return false;
+        const struct run_record *r = row->all[i];
+        if (strcmp(record_profile(r), name) != 0 && !profile_makes(name, &r->run, &row->key)) return false;
     }
     return true;
 }
@@ -473,7 +473,7 @@ static bool profile_makes_all(const struct report_row *row, const char *name) {
  * a rate that the profile lacks makes the whole row custom. */
 static const char *profile_of_row(const struct report_row *row) {
     for (int i = 0; i < row->n_all; i++)
-        if (profile_makes_all(row, row->all[i]->run.profile)) return row->all[i]->run.profile;
+        if (profile_makes_all(row, record_profile(row->all[i]))) return record_profile(row->all[i]);
     return PROFILE_CUSTOM;
 }
 
@@ -482,7 +482,7 @@ static const char *profile_of_task(const struct report_row *rows, int n, const c
     const char *first = NULL;
     for (int k = 0; k < n; k++)
         for (int i = 0; i < rows[k].n_all && !strcmp(rows[k].run->task, task); i++) {
-            const char *own = rows[k].all[i]->run.profile;
+            const char *own = record_profile(rows[k].all[i]);
             if (first && strcmp(first, own) != 0) return PROFILE_CUSTOM;
             first = own;
         }
@@ -491,7 +491,7 @@ static const char *profile_of_task(const struct report_row *rows, int n, const c
 
 static bool has_run_of(const struct report_row *row, const char *profile) {
     for (int i = 0; i < row->n_all; i++)
-        if (strcmp(row->all[i]->run.profile, profile) == 0) return true;
+        if (strcmp(record_profile(row->all[i]), profile) == 0) return true;
     return false;
 }
 

@@ -84,9 +84,9 @@ struct report_tables {
     struct arena arena; /* owns the rows; the records are borrowed */
 };
 
-/* Loads the records of a folder for reports, and changes no file. If in this program the profile that a record names
- * does not have the run (harness/study/profile.h), the run's profile becomes custom. Errors as records_load; ST_DATA
- * also if an identity cannot be read. report_load_sound treats damaged records like records_load_sound. */
+/* Loads the records of a folder for reports, and changes no file. Marks as custom the runs that the profile of their
+ * name does not have in this program (harness/study/profile.h). Errors as records_load; ST_DATA also if an identity
+ * cannot be read. report_load_sound treats damaged records like records_load_sound. */
 enum status report_load(struct record_set *set, const char *out, struct error *e);
 enum status report_load_sound(struct record_set *set, const char *out, FILE *broken, struct error *e);
 
@@ -95,6 +95,9 @@ enum status report_load_sound(struct record_set *set, const char *out, FILE *bro
 enum status report_tables_make(struct report_tables *tables, const struct record_set *set,
                                const struct report_filter *filter, const char *out, struct error *e);
 void report_tables_free(struct report_tables *tables);
+
+/* Returns the profile by which reports group a run: the profile that its record names, or PROFILE_CUSTOM. */
+const char *record_profile(const struct run_record *r);
 
 /* Whether a run has no result and counts as chance. */
 bool run_failed(const struct run *run);

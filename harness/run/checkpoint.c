@@ -72,9 +72,9 @@ static size_t file_bytes(const struct trainer *t, int64_t n_curve) {
 
 /* Hashes the build, and the kernels that its library of matrix products uses on this processor. The bits of a run
  * depend on these and on its configuration. */
-static void build_hash(const struct setup *s, char hex[RUN_ID_HEX]) {
+static void build_hash(const struct spec *s, char hex[RUN_ID_HEX]) {
     const struct build_info *b = build_info();
-    bool cpu = !strcmp(s->spec.config.device, "cpu");
+    bool cpu = !strcmp(s->config.device, "cpu");
     char text[2 * RECORD_TEXT];
     snprintf(text, sizeof text, "%s %s %s %s", b->sources, b->compiler, b->flags, cpu ? gemm_library() : "");
     record_hash(text, hex);
@@ -85,7 +85,7 @@ static void build_hash(const struct setup *s, char hex[RUN_ID_HEX]) {
 static enum status admit(const struct setup *s, const struct header *h, const char *path, bool *other,
                          struct error *e) {
     char build[RUN_ID_HEX];
-    build_hash(s, build);
+    build_hash(&s->spec, build);
     *other = strncmp(h->build, build, sizeof build) != 0;
     if (!*other || s->spec.config.force_resume) return ST_OK;
     return fail(e, ST_USAGE,
@@ -124,7 +124,7 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
                        .progress = *p};
     h.progress.curve = NULL;
     snprintf(h.run_id, sizeof h.run_id, "%s", t->setup->id.run_id);
-    build_hash(t->setup, h.build);
+    build_hash(&t->setup->spec, h.build);
     snprintf(h.numerics, sizeof h.numerics, "%s", t->setup->id.numerics);
     memcpy(at, &h, sizeof h);
     at += sizeof h;

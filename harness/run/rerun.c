@@ -30,21 +30,21 @@ static void put_flags(FILE *f, const struct option *table, const struct config *
     }
 }
 
-static enum status write_command(const struct setup *s, const char *task, FILE *f, struct error *e) {
+static enum status write_command(const struct spec *s, const char *task, FILE *f, struct error *e) {
     struct config plain;
     struct label model;
     char text[LABEL_TEXT];
     TRY(config_default(&plain, e));
-    TRY(label_of(&model, s->spec.model.model->name, s->spec.model.model->options, s->spec.model.inst, 0, e));
-    TRY(label_shorten(&model, s->spec.model.model->options, OPT_BLOCKS | OPT_ORDER, e));
+    TRY(label_of(&model, s->model.model->name, s->model.model->options, s->model.inst, 0, e));
+    TRY(label_shorten(&model, s->model.model->options, OPT_BLOCKS | OPT_ORDER, e));
     TRY(label_format(&model, text, sizeof text, e));
     fputs("lrnn train ", f);
     shell_quote(f, task);
     fputc(' ', f);
     shell_quote(f, text);
-    put_flags(f, backbone_options, &s->spec.config, &plain);
-    put_flags(f, config_options, &s->spec.config, &plain);
-    if (*s->spec.config.from_xxh3) fprintf(f, " --from FILE # of XXH3-128 %s", s->spec.config.from_xxh3);
+    put_flags(f, backbone_options, &s->config, &plain);
+    put_flags(f, config_options, &s->config, &plain);
+    if (*s->config.from_xxh3) fprintf(f, " --from FILE # of XXH3-128 %s", s->config.from_xxh3);
     return ST_OK;
 }
 
@@ -59,7 +59,7 @@ enum status rerun_command(const struct run_record *r, char *text, size_t size, s
     struct setup *s = stored(r, 0, e);
     if (!s) return e->status;
     FILE *f = fmemopen(text, size, "w");
-    enum status status = f ? write_command(s, r->run.task, f, e) : fail(e, ST_MEMORY, "no memory for a command");
+    enum status status = f ? write_command(&s->spec, r->run.task, f, e) : fail(e, ST_MEMORY, "no memory for a command");
     bool whole = f && fflush(f) == 0 && ftell(f) + 1 < (long)size;
     if (f) fclose(f);
     setup_free(s);

@@ -28,8 +28,8 @@ double running_wall_s(const struct running *r) {
 }
 
 /* Counts the tokens of a step: all positions of all documents in its batch, padding included. */
-static int64_t step_tokens(const struct setup *s) {
-    return s->spec.config.batch * task_documents(&s->spec.task.shape) * s->spec.task.shape.T;
+static int64_t step_tokens(const struct spec *s) {
+    return s->config.batch * task_documents(&s->task.shape) * s->task.shape.T;
 }
 
 enum status running_written(const struct train_hooks *hooks, enum status status) {
@@ -41,7 +41,7 @@ void running_add_point(struct running *r, enum split split, int64_t length, cons
     const struct trainer *t = &r->trainer;
     struct run_progress *p = &r->progress;
     if (p->n_curve == p->curve_capacity) return; /* cannot happen: the curve has room for every validation */
-    int64_t tokens = t->state.step * step_tokens(t->setup);
+    int64_t tokens = t->state.step * step_tokens(&t->setup->spec);
     struct curve_point point = {.step = t->state.step,
                                 .tokens = tokens,
                                 .wall_s = running_wall_s(r),
@@ -59,6 +59,23 @@ void running_add_point(struct running *r, enum split split, int64_t length, cons
     p->curve[p->n_curve++] = point;
 }
 
+void running_add_test(struct running *r, const struct scores *all) {
+    const struct metrics *m = &r->trainer.metrics;
+    int64_t lengths[TASK_TEST_LENGTHS];
+    int n = 0;
+    for (int64_t length = 0; length <= m->longest; length++) {
+        if (metrics_of_length(m, length).sequences == 0) continue;
+        if (n < TASK_TEST_LENGTHS) lengths[n] = length;
+        n++;
+    }
+    bool each = n > 1 && n <= TASK_TEST_LENGTHS;
+    for (int i = 0; i < n && each; i++) {
+        struct scores s = metrics_of_length(m, lengths[i]);
+        running_add_point(r, SPLIT_TEST, lengths[i], &s, "eval");
+    }
+    if (!each) running_add_point(r, SPLIT_TEST, 0, all, "eval");
+}
+
 void running_report(struct running *r, bool now) {
     double time = time_now_s();
     if (!r->hooks || !r->hooks->progress || (!now && time - r->last_progress < PROGRESS_EVERY)) return;
@@ -66,7 +83,7 @@ void running_report(struct running *r, bool now) {
     const struct run_progress *p = &r->progress;
     const struct curve_point *latest = p->n_curve ? &p->curve[p->n_curve - 1] : NULL;
     bool macro = t->setup->spec.task.shape.metric == METRIC_MACRO_ACC;
-    int64_t tokens_here = r->n_steps_here * step_tokens(t->setup);
+    int64_t tokens_here = r->n_steps_here * step_tokens(&t->setup->spec);
     struct progress progress = {.step = t->state.step,
                                 .steps = t->setup->shapes.steps,
                                 .loss = t->state.loss,
@@ -150,7 +167,7 @@ static void fill_speed(struct running *r, struct run *row) {
     row->step_ms_mad = quantile(deviations, n, 0.5);
     row->flop_step = graphs_step_flops(&r->trainer.train);
     if (n) {
-        row->tok_per_s = (double)step_tokens(s) / (row->step_ms_med * 1e-3);
+        row->tok_per_s = (double)step_tokens(&s->spec) / (row->step_ms_med * 1e-3);
         row->tflops = row->flop_step / (row->step_ms_med * 1e-3) * 1e-12;
     }
     struct rusage usage;
@@ -166,9 +183,9 @@ static void fill_speed(struct running *r, struct run *row) {
 }
 
 /* Reads the model's integer option that has the flag; -1: the model has no such option. */
-static int64_t model_size(const struct setup *s, enum option_flag flag) {
-    for (const struct option *o = s->shapes.model.model->options; o->name; o++)
-        if (o->type == OPT_INT && (o->flags & flag)) return *(const int64_t *)(s->shapes.model.inst + o->offset);
+static int64_t model_size(const struct shapes *s, enum option_flag flag) {
+    for (const struct option *o = s->model.model->options; o->name; o++)
+        if (o->type == OPT_INT && (o->flags & flag)) return *(const int64_t *)(s->model.inst + o->offset);
     return -1;
 }
 
@@ -196,8 +213,8 @@ static void fill_setup(const struct setup *s, struct run *row) {
     row->len_test = task_length(shape, SPLIT_TEST);
     row->d_model = c->net.dim;
     row->n_layers = c->net.layers;
-    row->block = model_size(s, OPT_BLOCKS);
-    row->order = model_size(s, OPT_ORDER);
+    row->block = model_size(&s->shapes, OPT_BLOCKS);
+    row->order = model_size(&s->shapes, OPT_ORDER);
     row->state_floats = net_state_floats(&c->net, &s->shapes.model);
     snprintf(row->optimizer, sizeof row->optimizer, "adamw");
     row->lr = c->lr;
@@ -239,7 +256,7 @@ static void fill_results(const struct running *r, struct run *row) {
     snprintf(row->status_detail, sizeof row->status_detail, "%s", r->detail);
     snprintf(row->stop_reason, sizeof row->stop_reason, "%s", r->stop_reason);
     row->steps = t->state.step;
-    row->tokens = t->state.step * step_tokens(t->setup);
+    row->tokens = t->state.step * step_tokens(&t->setup->spec);
     row->best_step = t->best_step;
     row->solved_step = r->progress.solved_step;
     row->train_loss = r->progress.train_loss;
@@ -261,13 +278,13 @@ static void fill_results(const struct running *r, struct run *row) {
 }
 
 /* Sets the columns about the device. place NULL: the run never got a place on it. */
-static void fill_device(const struct setup *s, const struct place *place, const char *cpu, struct run *row) {
+static void fill_device(const struct spec *s, const struct place *place, const char *cpu, struct run *row) {
     struct place_info info;
     enum device device;
     int index;
-    bool cuda = place_parse(s->spec.config.device, &device, &index, NULL) == ST_OK && device == DEVICE_CUDA;
+    bool cuda = place_parse(s->config.device, &device, &index, NULL) == ST_OK && device == DEVICE_CUDA;
     snprintf(row->backend, sizeof row->backend, cuda ? "cuda" : "cpu");
-    snprintf(row->device, sizeof row->device, "%s", cuda ? s->spec.config.device : cpu);
+    snprintf(row->device, sizeof row->device, "%s", cuda ? s->config.device : cpu);
     if (!cuda || !place || place_describe(place, &info, NULL) != ST_OK) return;
     snprintf(row->device, sizeof row->device, "%s", info.name);
     snprintf(row->driver, sizeof row->driver, "%s", info.driver);
@@ -277,7 +294,7 @@ static void fill_environment(const struct setup *s, const struct place *place, s
     struct machine m;
     machine_read(&m);
     const struct build_info *b = build_info();
-    fill_device(s, place, m.cpu, row);
+    fill_device(&s->spec, place, m.cpu, row);
     snprintf(row->machine_id, sizeof row->machine_id, "%s", m.id);
     snprintf(row->env_epoch, sizeof row->env_epoch, "%s", m.env_epoch);
     row->threads = omp_get_max_threads();

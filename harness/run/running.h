@@ -78,6 +78,10 @@ enum status running_written(const struct train_hooks *hooks, enum status status)
  * the test examples that were scored, 0 for any. */
 void running_add_point(struct running *r, enum split split, int64_t length, const struct scores *s, const char *event);
 
+/* Adds the test scores to the curve: a point per length if there are 2 to TASK_TEST_LENGTHS lengths, else one point
+ * with the scores `all`. The last evaluation must have been on the test set. */
+void running_add_test(struct running *r, const struct scores *all);
+
 /* Calls the progress hook if `now`, or if its last call was over a fifth of a second ago. */
 void running_report(struct running *r, bool now);
 

@@ -1,12 +1,13 @@
-/* train.c - trains one run and writes its record. The file has four parts: a training step; an evaluation; the loop,
- * which checks the loss, validates and finds a reason to stop; the test and the record. trainer.c builds the graphs. In
- * this file, a device is a GPU. */
+/* train.c - trains one run and writes its record. The file has five parts: the graphs; a training step; an evaluation;
+ * the loop, which checks the loss, validates and finds a reason to stop; the test and the record. trainer.c has what
+ * devices need. In this file, a device is a GPU. */
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_plan.h"
 #include "core/graph_walk.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/signals.h"
@@ -16,8 +17,27 @@
 #include "harness/store/record_files.h"
 
 /* On a device, the host queues a group of several steps, waits for these steps and then reads the loss. */
-#define SYNC_EVERY    50  /* largest number of steps in a group */
 #define LOOK_EVERY_MS 1e3 /* longest time that a group should take, in milliseconds */
+
+/* --- the graphs --------------------------------------------------------------------------------------------------- */
+
+enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e) {
+    TRY(trainer_open_place(t, setup, setup->spec.config.device, e));
+    const struct place *place = &t->place;
+    TRY(graphs_build_training(&t->train, setup, place, &t->params, &t->train_net, &t->second_net, e));
+    TRY(graphs_build_evaluation(&t->eval, setup, place, &t->params, &t->eval_net, e));
+    batches_init(&t->batches, setup, place, &t->train_net, &t->second_net);
+    TRY(trainer_check_memory(t, e));
+    TRY(params_reserve(&t->params, true, e));
+    TRY(graph_plan(&t->train, e));
+    TRY(batches_start(&t->batches, e));
+    TRY(trainer_start_evaluation(t, true, e));
+    TRY(graphs_build_update(&t->update, setup, place, &t->params, tensor_real(t->train_net.loss), e));
+    TRY(graph_plan(&t->update, e));
+    TRY(trainer_first_weights(t, e));
+    struct graph_list graphs = trainer_graphs(t);
+    return graphs_check_forced(&graphs, setup, e);
+}
 
 /* --- a step ------------------------------------------------------------------------------------------------------- */
 
@@ -30,63 +50,17 @@ static void walk_step(struct trainer *t) {
     graph_forward(&t->update, t->live);
 }
 
-/* The first step of a device loads the kernels. */
-static void first_step(struct trainer *t) {
-    place_load_begin(&t->place);
-    walk_step(t);
-    place_load_end(&t->place);
-}
-
-/* Captures the kernel launches of a step on a device, so that later steps can replay them. If a step cannot be
- * captured, every step launches its kernels again, which is slower but gives the same bits. */
-static void capture_step(struct trainer *t) {
-    while (!t->capture && place_capture_begin(&t->place)) {
-        walk_step(t);
-        t->capture = place_capture_end(&t->place);
-    }
-    if (*place_capture_failure(&t->place))
-        fprintf(stderr, "%s: the step cannot be captured%s: %s\n", t->setup->spec.config.device,
-                t->capture ? " with overlapping launches and is captured without them, which is slower"
-                           : ", so every step launches its kernels again, which is slower",
-                place_capture_failure(&t->place));
-}
-
-/* Does one training step. On a device the first step loads the kernels, the second step is captured, and later steps
- * replay it. */
+/* Does one training step. On the CPU the update graph increases state.step; for a device trainer_queue does so. */
 void trainer_step(struct trainer *t) {
     double start = time_now_s();
     batches_next(&t->batches, t->state.step);
     double filled = time_now_s();
-    bool queued = t->place.device != DEVICE_CPU;
-    if (queued && t->steps_queued == 1) capture_step(t);
-    if (t->capture)
-        place_replay(&t->place, t->capture);
-    else if (queued && t->steps_queued == 0)
-        first_step(t);
-    else
+    if (t->place.device == DEVICE_CPU)
         walk_step(t);
-    t->steps_queued += queued;
-    /* On the CPU the update graph has increased state.step. On a device it increases the device's copy, so the host
-     * increases its own copy here. */
-    t->state.step += queued;
+    else
+        trainer_queue(t, walk_step);
     t->data_s += filled - start;
     t->step_s += time_now_s() - filled;
-}
-
-enum status trainer_sync(struct trainer *t, struct error *e) {
-    if (t->live == &t->state) return ST_OK;
-    double start = time_now_s();
-    place_get(&t->place, &t->state, t->live, sizeof t->state);
-    t->step_s += time_now_s() - start;
-    return place_wait(&t->place, e);
-}
-
-void trainer_set_state(struct trainer *t) {
-    if (t->live != &t->state) place_put(&t->place, t->live, &t->state, sizeof t->state);
-}
-
-int64_t trainer_sync_every(const struct trainer *t) {
-    return t->place.device == DEVICE_CPU ? 1 : SYNC_EVERY;
 }
 
 /* --- an evaluation ------------------------------------------------------------------------------------------------ */
@@ -178,25 +152,6 @@ static bool is_due(const struct trainer *t) {
     return t->state.step > 0 && (t->state.step % s->eval_every == 0 || t->state.step == s->steps);
 }
 
-/* Adds the test scores to the curve: a point per length if there are 2 to TASK_TEST_LENGTHS lengths, else one point
- * with the scores `all`. It reads t->metrics, so the last evaluation must have been on the test set. */
-static void add_test_points(struct running *r, const struct scores *all) {
-    const struct metrics *m = &r->trainer.metrics;
-    int64_t lengths[TASK_TEST_LENGTHS];
-    int n = 0;
-    for (int64_t length = 0; length <= m->longest; length++) {
-        if (metrics_of_length(m, length).sequences == 0) continue;
-        if (n < TASK_TEST_LENGTHS) lengths[n] = length;
-        n++;
-    }
-    bool each = n > 1 && n <= TASK_TEST_LENGTHS;
-    for (int i = 0; i < n && each; i++) {
-        struct scores s = metrics_of_length(m, lengths[i]);
-        running_add_point(r, SPLIT_TEST, lengths[i], &s, "eval");
-    }
-    if (!each) running_add_point(r, SPLIT_TEST, 0, all, "eval");
-}
-
 /* Validates the current parameters, and stores a copy of them in t->best if they are the best so far. With --select
  * last it always stores them. The last step is always validated, so in the end t->best has the parameters of the last
  * step. Returns false if a signal came during the validation; then nothing has changed. */
@@ -211,7 +166,7 @@ static bool validate(struct running *r) {
     t->state.loss_steps = 0;
     trainer_set_state(t);
     train.loss = p->train_loss;
-    if (test_each) add_test_points(r, &test);
+    if (test_each) running_add_test(r, &test);
     running_add_point(r, SPLIT_TRAIN, 0, &train, "eval");
     running_add_point(r, SPLIT_VAL, 0, &s, "eval"); /* added last, because a progress report shows the newest point */
     r->validated = true;

@@ -1,18 +1,22 @@
-/* trainer.c - builds and frees a trainer: graphs, memory, batches and first weights. train.c uses it. */
+/* trainer.c - the parts of a trainer that train.c uses: its place, memory, evaluation and first weights, and the queue
+ * of steps of a device. */
 #include "harness/run/trainer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/graph_plan.h"
 #include "harness/run/weights.h"
+#include "harness/store/clock.h"
 
+#define SYNC_EVERY   50 /* largest number of steps that are queued before their loss is read */
 #define MEMORY_SPARE 64 /* 1/64 of a device's memory stays free for libraries and captured graphs */
 
 static size_t evaluation_bytes(const struct setup *s) {
     return split_store_bytes(s, SPLIT_VAL) + split_store_bytes(s, SPLIT_TEST);
 }
 
-static enum status open_place(struct trainer *t, const struct setup *setup, const char *device, struct error *e) {
+enum status trainer_open_place(struct trainer *t, const struct setup *setup, const char *device, struct error *e) {
     *t = (struct trainer){.setup = setup, .best_step = -1};
     t->state.seed = (uint64_t)setup->spec.config.seed;
     t->live = &t->state;
@@ -26,9 +30,7 @@ static enum status open_place(struct trainer *t, const struct setup *setup, cons
     return ST_OK;
 }
 
-/* Computes how much device memory the run needs, before anything is allocated. Fails if the device has less. If the
- * device also has room for the training data, they are kept there. */
-static enum status check_memory(struct trainer *t, struct error *e) {
+enum status trainer_check_memory(struct trainer *t, struct error *e) {
     struct place_info info;
     size_t train, eval, data = batches_resident_bytes(t->setup), params = 4 * (size_t)t->params.floats * sizeof(real);
     if (t->place.device == DEVICE_CPU) return ST_OK;
@@ -50,11 +52,7 @@ static enum status check_memory(struct trainer *t, struct error *e) {
         t->device_bytes >> 20, train >> 20, eval >> 20, params >> 20, t->place.index, room >> 20);
 }
 
-/* Makes the validation and test examples, and plans the memory of the evaluation graph. The examples come first: inputs
- * of the graph point at stored examples, so they need no memory. On the CPU, the evaluation graph uses the memory of
- * the training graph, whose inputs are filled anew at every step. On a device the evaluation graph has its own memory,
- * because a training step may still be in progress. */
-static enum status start_evaluation(struct trainer *t, bool training, struct error *e) {
+enum status trainer_start_evaluation(struct trainer *t, bool training, struct error *e) {
     const struct task_shape *shape = &t->setup->spec.task.shape;
     int64_t longest = shape->T_eval > shape->T ? shape->T_eval : shape->T, B = t->setup->spec.config.batch;
     size_t best_bytes = training ? (size_t)t->params.floats * sizeof(real) : 0;
@@ -83,44 +81,25 @@ static enum status start_evaluation(struct trainer *t, bool training, struct err
     return graph_plan(&t->eval, e);
 }
 
-/* Gives the parameters their values before the first step: drawn from the seed, or read from a file. */
-static enum status first_weights(struct trainer *t, struct error *e) {
+enum status trainer_first_weights(struct trainer *t, struct error *e) {
     const struct config *c = &t->setup->spec.config;
     if (*c->from_xxh3) return weights_start(&t->params, c->from, c->from_xxh3, e);
     params_init(&t->params, (uint64_t)c->seed);
     return ST_OK;
 }
 
-enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e) {
-    TRY(open_place(t, setup, setup->spec.config.device, e));
-    const struct place *place = &t->place;
-    TRY(graphs_build_training(&t->train, setup, place, &t->params, &t->train_net, &t->second_net, e));
-    TRY(graphs_build_evaluation(&t->eval, setup, place, &t->params, &t->eval_net, e));
-    batches_init(&t->batches, setup, place, &t->train_net, &t->second_net);
-    TRY(check_memory(t, e));
-    TRY(params_reserve(&t->params, true, e));
-    TRY(graph_plan(&t->train, e));
-    TRY(batches_start(&t->batches, e));
-    TRY(start_evaluation(t, true, e));
-    TRY(graphs_build_update(&t->update, setup, place, &t->params, tensor_real(t->train_net.loss), e));
-    TRY(graph_plan(&t->update, e));
-    TRY(first_weights(t, e));
-    struct graph_list graphs = trainer_graphs(t);
-    return graphs_check_forced(&graphs, setup, e);
-}
-
 enum status trainer_create_evaluation(struct trainer *t, const struct setup *setup, struct error *e) {
-    TRY(open_place(t, setup, "cpu", e));
+    TRY(trainer_open_place(t, setup, "cpu", e));
     TRY(graphs_build_evaluation(&t->eval, setup, &t->place, &t->params, &t->eval_net, e));
     TRY(params_reserve(&t->params, false, e));
-    return start_evaluation(t, false, e);
+    return trainer_start_evaluation(t, false, e);
 }
 
 enum status trainer_create_initial(struct trainer *t, const struct setup *setup, struct error *e) {
-    TRY(open_place(t, setup, "cpu", e));
+    TRY(trainer_open_place(t, setup, "cpu", e));
     TRY(graphs_build_evaluation(&t->eval, setup, &t->place, &t->params, &t->eval_net, e));
     TRY(params_reserve(&t->params, false, e));
-    return first_weights(t, e);
+    return trainer_first_weights(t, e);
 }
 
 /* Waits first, because queued steps may still use the memory that is freed. */
@@ -168,4 +147,56 @@ struct cost trainer_step_cost(const struct trainer *t) {
         sum.bytes += parts[i].bytes;
     }
     return sum;
+}
+
+/* --- steps of a device -------------------------------------------------------------------------------------------- */
+
+/* The first step of a device loads the kernels. */
+static void first_step(struct trainer *t, void (*walk)(struct trainer *t)) {
+    place_load_begin(&t->place);
+    walk(t);
+    place_load_end(&t->place);
+}
+
+/* Captures the kernel launches of a step on a device, so that later steps can replay them. If a step cannot be
+ * captured, every step launches its kernels again, which is slower but gives the same bits. */
+static void capture_step(struct trainer *t, void (*walk)(struct trainer *t)) {
+    while (!t->capture && place_capture_begin(&t->place)) {
+        walk(t);
+        t->capture = place_capture_end(&t->place);
+    }
+    if (*place_capture_failure(&t->place))
+        fprintf(stderr, "%s: the step cannot be captured%s: %s\n", t->setup->spec.config.device,
+                t->capture ? " with overlapping launches and is captured without them, which is slower"
+                           : ", so every step launches its kernels again, which is slower",
+                place_capture_failure(&t->place));
+}
+
+/* The device increases its own copy of state.step, so the host increases this one here. */
+void trainer_queue(struct trainer *t, void (*walk)(struct trainer *t)) {
+    if (t->steps_queued == 1) capture_step(t, walk);
+    if (t->capture)
+        place_replay(&t->place, t->capture);
+    else if (t->steps_queued == 0)
+        first_step(t, walk);
+    else
+        walk(t);
+    t->steps_queued++;
+    t->state.step++;
+}
+
+enum status trainer_sync(struct trainer *t, struct error *e) {
+    if (t->live == &t->state) return ST_OK;
+    double start = time_now_s();
+    place_get(&t->place, &t->state, t->live, sizeof t->state);
+    t->step_s += time_now_s() - start;
+    return place_wait(&t->place, e);
+}
+
+void trainer_set_state(struct trainer *t) {
+    if (t->live != &t->state) place_put(&t->place, t->live, &t->state, sizeof t->state);
+}
+
+int64_t trainer_sync_every(const struct trainer *t) {
+    return t->place.device == DEVICE_CPU ? 1 : SYNC_EVERY;
 }

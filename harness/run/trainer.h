@@ -47,6 +47,20 @@ struct trainer {
  * computes no op of the net; 130 or 143 as a status if a signal came while examples were made. */
 enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e);
 
+/* The parts of trainer_create. trainer_open_place opens the device and begins the parameters. trainer_check_memory
+ * computes how much device memory the run needs, before anything is allocated, and fails if the device has less; if the
+ * device also has room for the training data, they are kept there. trainer_first_weights gives the parameters their
+ * values before the first step: drawn from the seed, or read from a file. */
+enum status trainer_open_place(struct trainer *t, const struct setup *setup, const char *device, struct error *e);
+enum status trainer_check_memory(struct trainer *t, struct error *e);
+enum status trainer_first_weights(struct trainer *t, struct error *e);
+
+/* Makes the validation and test examples, and plans the memory of the evaluation graph. The examples come first: inputs
+ * of the graph point at stored examples, so they need no memory. On the CPU, the evaluation graph uses the memory of
+ * the training graph, whose inputs are filled anew at every step. On a device the evaluation graph has its own memory,
+ * because a training step may still be in progress. training: there is a training graph. */
+enum status trainer_start_evaluation(struct trainer *t, bool training, struct error *e);
+
 /* Builds only what trainer_evaluate needs, on the CPU. Its results have the bits of a whole trainer. The parameters are
  * zeros until the caller fills them. */
 enum status trainer_create_evaluation(struct trainer *t, const struct setup *setup, struct error *e);
@@ -65,6 +79,10 @@ void trainer_close(struct trainer *t);
 /* Does one training step: takes the batch of step state.step, runs forward and backward, updates the parameters. On a
  * device the step is queued, and its loss is known after trainer_sync. */
 void trainer_step(struct trainer *t);
+
+/* Queues a step on a device. `walk` launches its kernels. The first step loads the kernels, the second is captured, and
+ * later steps replay it. */
+void trainer_queue(struct trainer *t, void (*walk)(struct trainer *t));
 
 /* Waits for the queued steps and reads the state. Errors: ST_DEVICE. */
 enum status trainer_sync(struct trainer *t, struct error *e);

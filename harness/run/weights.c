@@ -125,7 +125,7 @@ static void add_readout(struct metadata *m, const struct run_record *r) {
     static const char *const names[] = {"positions", "sequence", "decoded"};
     struct error why;
     struct setup *s = setup_stored(r->config, r->run.run_id, 0, &why);
-    if (s) add_text(m, "readout", names[setup_net_shape(s, SPLIT_TEST).readout]);
+    if (s) add_text(m, "readout", names[setup_net_shape(&s->spec, SPLIT_TEST).readout]);
     setup_free(s);
 }
 

@@ -133,9 +133,12 @@ static bool is_word_of(const char *list, const char *word) {
     return false;
 }
 
-/* The profile that a row's settings are compared with: its runs' own, else the task's paper or quick. */
-static const struct profile *profile_beside(const struct run *run) {
-    const char *const names[] = {run->profile, "paper", "quick"};
+/* The profile that a row's settings are compared with: its run's own, else the task's paper or quick. */
+static const struct profile *profile_beside(const struct report_row *row) {
+    const struct run *run = row->run;
+    int own = 0;
+    while (&row->all[own]->run != run) own++;
+    const char *const names[] = {record_profile(row->all[own]), "paper", "quick"};
     char task[RECORD_TEXT];
     const struct profile *p;
     snprintf(task, sizeof task, "%.*s", (int)strcspn(run->task, ":"), run->task);
@@ -158,7 +161,7 @@ static bool is_unlike_profile(const struct profile *p, const char *key, const ch
 
 /* Settings of the row that not all rows of the task share, and the keys of those that are unlike its profile's. */
 static void put_settings(FILE *f, const struct report_row *row, const struct label *same) {
-    const struct profile *p = profile_beside(row->run);
+    const struct profile *p = profile_beside(row);
     put_open(f, "own", '{');
     for (int i = 0; i < row->key.n; i++)
         if (!label_get(same, label_key(&row->key, i))) put_text(f, label_key(&row->key, i), label_value(&row->key, i));

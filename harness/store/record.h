@@ -98,6 +98,7 @@ struct run_record {
     int replaced;   /* number of earlier results that --force set aside; only set by records_load */
     bool set_aside; /* a failed attempt at a run that was done again; only set by records_load */
     bool again;     /* the run is to be done again, and this is its latest result; likewise */
+    bool custom;    /* this program's profile of that name does not have the run; only set by report_load */
 };
 
 /* Gives the mixer with its options as a label, from the part of `layers` before the MLP. ST_USAGE: it is no label. */

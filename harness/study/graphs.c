@@ -7,20 +7,20 @@
 #include "kernels/dense/dense.h"
 #include "kernels/kernel.h"
 
-static struct graph_options options_of(const struct setup *s, const struct place *place, bool training) {
-    return (struct graph_options){.precision = (enum precision)s->spec.config.precision,
+static struct graph_options options_of(const struct spec *s, const struct place *place, bool training) {
+    return (struct graph_options){.precision = (enum precision)s->config.precision,
                                   .training = training,
                                   .place = place,
-                                  .kernel = s->spec.config.kernel,
+                                  .kernel = s->config.kernel,
                                   .kernels = kernel_list()};
 }
 
 /* --- nets --------------------------------------------------------------------------------------------------------- */
 
 static enum status build_second(struct graph *g, const struct setup *s, struct net *second, struct error *e) {
-    struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
+    struct net_shape shape = setup_net_shape(&s->spec, SPLIT_TRAIN);
     struct tensor *main_root = g->root;
-    shape.B = setup_second_rows(s);
+    shape.B = setup_second_rows(&s->spec);
     shape.T = s->spec.task.shape.second.T;
     TRY(net_build(second, g, &s->spec.config.net, &s->shapes.second_model, &shape, e));
     graph_set_root(g, add(g, main_root, second->loss));
@@ -29,12 +29,12 @@ static enum status build_second(struct graph *g, const struct setup *s, struct n
 
 enum status graphs_build_training(struct graph *g, const struct setup *s, const struct place *place,
                                   struct params *params, struct net *net, struct net *second, struct error *e) {
-    struct graph_options options = options_of(s, place, true);
-    struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
+    struct graph_options options = options_of(&s->spec, place, true);
+    struct net_shape shape = setup_net_shape(&s->spec, SPLIT_TRAIN);
     *second = (struct net){0};
     TRY(graph_create(g, &options, params, e));
     TRY(net_build(net, g, &s->spec.config.net, &s->shapes.model, &shape, e));
-    return setup_second_rows(s) ? build_second(g, s, second, e) : ST_OK;
+    return setup_second_rows(&s->spec) ? build_second(g, s, second, e) : ST_OK;
 }
 
 double graphs_step_flops(const struct graph *train) {
@@ -43,8 +43,8 @@ double graphs_step_flops(const struct graph *train) {
 
 enum status graphs_build_evaluation(struct graph *g, const struct setup *s, const struct place *place,
                                     struct params *params, struct net *net, struct error *e) {
-    struct graph_options options = options_of(s, place, false);
-    struct net_shape shape = setup_net_shape(s, SPLIT_VAL);
+    struct graph_options options = options_of(&s->spec, place, false);
+    struct net_shape shape = setup_net_shape(&s->spec, SPLIT_VAL);
     TRY(graph_create(g, &options, params, e));
     return net_build(net, g, &s->spec.config.net, &s->shapes.eval_model, &shape, e);
 }
@@ -84,7 +84,7 @@ static struct tensor *borrowed(struct graph *g, const char *name, real *data, in
 
 enum status graphs_build_update(struct graph *g, const struct setup *s, const struct place *place,
                                 const struct params *p, real *loss, struct error *e) {
-    struct graph_options options = options_of(s, place, false);
+    struct graph_options options = options_of(&s->spec, place, false);
     const struct config *c = &s->spec.config;
     struct adamw_attr attr = {.beta1 = c->beta1, .beta2 = c->beta2, .eps = 1e-8, .clip = c->clip};
     struct step_attr begin = {.schedule = setup_schedule(s), .clip = c->clip};
@@ -133,7 +133,7 @@ bool graphs_can_take(const struct setup *s) {
  * its examples without a gap between epochs. */
 enum status graphs_build_take(struct graph *g, const struct setup *s, const struct place *place, const struct net *net,
                               const struct net *second, struct batch_tensors split[2], struct error *e) {
-    struct graph_options options = options_of(s, place, false);
+    struct graph_options options = options_of(&s->spec, place, false);
     const struct task_shape *shape = &s->spec.task.shape;
     TRY(graph_create(g, &options, NULL, e));
     split[0] =

@@ -34,17 +34,17 @@ static void turn(struct setup *s, const struct knob *k, int64_t size) {
 
 /* Returns the smallest size in [size, 2 size) that the mixer accepts; 0: it accepts none of them. */
 static int64_t fitting(struct setup *s, const struct knob *k, int64_t size, struct error *e) {
-    const struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
+    const struct net_shape shape = setup_net_shape(&s->spec, SPLIT_TRAIN);
     for (int64_t most = 2 * size; size < most && size <= MOST; size++) {
         turn(s, k, size);
-        if (setup_fit(s, &shape, &s->shapes.model, e) == ST_OK) return size;
+        if (setup_fit(&s->spec, &shape, &s->shapes.model, e) == ST_OK) return size;
     }
     return 0;
 }
 
 /* Counts the parameters, or the numbers of the state, of the net at a size that the mixer accepts. */
 static enum status count(struct setup *s, const struct knob *k, int64_t size, double *amount, struct error *e) {
-    struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
+    struct net_shape shape = setup_net_shape(&s->spec, SPLIT_TRAIN);
     struct place cpu = {.device = DEVICE_CPU};
     struct graph_options options = {.training = true, .place = &cpu, .kernels = kernel_list()};
     struct params params = {0};
@@ -52,7 +52,7 @@ static enum status count(struct setup *s, const struct knob *k, int64_t size, do
     struct net net;
     shape.B = 1;
     turn(s, k, size);
-    TRY(setup_fit(s, &shape, &s->shapes.model, e));
+    TRY(setup_fit(&s->spec, &shape, &s->shapes.model, e));
     *amount = (double)net_state_floats(&s->spec.config.net, &s->shapes.model);
     if (k->wish.state) return ST_OK;
     enum status status = params_create(&params, e);

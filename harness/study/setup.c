@@ -129,9 +129,9 @@ static const struct {
 } partial[] = {{"mlp", "the MLP"}, {"norm", "the norms"}, {"pool", "how one label per sequence is read out"}};
 enum { PARTIAL = sizeof partial / sizeof *partial, OF_POOL = PARTIAL - 1 };
 
-static bool acts(const struct setup *s, int i) {
-    const struct backbone net = backbone_resolved(&s->spec.config.net, s->spec.model.model);
-    return i == OF_POOL ? s->spec.task.shape.per_sequence : backbone_takes_parts(&net);
+static bool acts(const struct spec *s, int i) {
+    const struct backbone net = backbone_resolved(&s->config.net, s->model.model);
+    return i == OF_POOL ? s->task.shape.per_sequence : backbone_takes_parts(&net);
 }
 
 /* Sets a flag that has no effect for this net or task to its default, so that it does not change the run's identity. */
@@ -140,31 +140,31 @@ static enum status leave_out_idle(struct setup *s, struct error *e) {
         const struct option *o = option_find(backbone_options, partial[i].flag);
         char value[OPTION_TEXT + 1];
         option_format_value(o, &s->spec.config.net, value, sizeof value);
-        if (acts(s, i) || !strcmp(value, o->value)) continue;
+        if (acts(&s->spec, i) || !strcmp(value, o->value)) continue;
         s->shapes.in_vain |= 1U << i;
         TRY(config_set(&s->spec.config, partial[i].flag, o->value, e));
     }
     return ST_OK;
 }
 
-enum status setup_check_causal(const struct setup *s, struct error *e) {
-    const struct model *model = s->spec.model.model;
-    if (!s->spec.task.shape.needs_causal || net_causal(&s->spec.config.net, &s->spec.model)) return ST_OK;
+enum status setup_check_causal(const struct spec *s, struct error *e) {
+    const struct model *model = s->model.model;
+    if (!s->task.shape.needs_causal || net_causal(&s->config.net, &s->model)) return ST_OK;
     return fail(
         e, ST_USAGE,
         "task %s needs a causal mixer and %s is not: it sees later inputs; take another (`lrnn info MODEL` says "
         "whether it is causal)",
-        s->spec.task.name, model->causal ? "a bidirectional one" : model->name);
+        s->task.name, model->causal ? "a bidirectional one" : model->name);
 }
 
 enum status setup_check_asked(struct setup *const *setups, int n, const struct label *asked, struct error *e) {
-    for (int k = 0; k < n; k++) TRY(setup_check_causal(setups[k], e));
+    for (int k = 0; k < n; k++) TRY(setup_check_causal(&setups[k]->spec, e));
     for (int i = 0; i < PARTIAL; i++) {
         const struct setup *idle = NULL;
         bool any = false;
         char backbone[OPTION_TEXT + 1];
         for (int k = 0; k < n; k++) {
-            any = any || acts(setups[k], i);
+            any = any || acts(&setups[k]->spec, i);
             if (setups[k]->shapes.in_vain >> i & 1) idle = setups[k];
         }
         if (!idle || any || (asked && !label_get(asked, partial[i].flag))) continue;
@@ -200,9 +200,9 @@ static enum status name_model(struct setup *s, struct error *e) {
                 sizeof s->id.model_label - 1);
 }
 
-static enum status check_fit(const struct setup *s, struct error *e) {
-    const struct config *c = &s->spec.config;
-    const struct task_shape *shape = &s->spec.task.shape;
+static enum status check_fit(const struct spec *s, struct error *e) {
+    const struct config *c = &s->config;
+    const struct task_shape *shape = &s->task.shape;
     const size_t profile_bytes = sizeof((struct run *)0)->profile;
     enum device device;
     int index;
@@ -210,10 +210,10 @@ static enum status check_fit(const struct setup *s, struct error *e) {
         return fail(e, ST_USAGE, "--profile %.60s is longer than the %zu characters that a record has for it",
                     c->profile, profile_bytes - 1);
     TRY(place_parse(c->device, &device, &index, e));
-    TRY(net_check(&c->net, s->spec.model.model, e));
-    if (s->spec.task.shape.reading.one_vector && c->net.kind != BACKBONE_MAD_LM)
+    TRY(net_check(&c->net, s->model.model, e));
+    if (s->task.shape.reading.one_vector && c->net.kind != BACKBONE_MAD_LM)
         return fail(e, ST_USAGE, "task %s is decoded from one vector per sequence; that needs --backbone mad-lm",
-                    s->spec.task.name);
+                    s->task.name);
     bool vocabulary = shape->vocab_out > c->net.dim;
     int64_t width = vocabulary ? shape->vocab_out : c->net.dim;
     int64_t T = shape->T_eval > shape->T ? shape->T_eval : shape->T;
@@ -229,8 +229,8 @@ static enum status check_fit(const struct setup *s, struct error *e) {
 
 /* Chooses the tree of a model that has a tree over the sequence, with parameters per level. If lengths differ, all
  * sequences use the tree of the longest one, and shorter sequences leave some of its leaves empty. */
-static enum status choose_tree(const struct setup *s, struct model_choice *asked, struct error *e) {
-    const struct task_shape *shape = &s->spec.task.shape;
+static enum status choose_tree(const struct spec *s, struct model_choice *asked, struct error *e) {
+    const struct task_shape *shape = &s->task.shape;
     int64_t test = task_length(shape, SPLIT_TEST), longest = test > shape->T ? test : shape->T, nodes;
     bool differ = test != shape->T || shape->second.T;
     if (shape->second.T > longest) longest = shape->second.T;
@@ -239,34 +239,33 @@ static enum status choose_tree(const struct setup *s, struct model_choice *asked
 
 /* Fits the model to the sequences of a net of that shape. If the images have another size than in training, height and
  * width stay unset here, because each image has its own. */
-enum status setup_fit(const struct setup *s, const struct net_shape *net, struct model_choice *fitted,
-                      struct error *e) {
-    const struct task_shape *shape = &s->spec.task.shape;
-    struct dims d = {
-        .B = net->B * task_documents(shape), .T = net->T, .D = s->spec.config.net.dim, .links = net->links};
+enum status setup_fit(const struct spec *s, const struct net_shape *net, struct model_choice *fitted, struct error *e) {
+    const struct task_shape *shape = &s->task.shape;
+    struct dims d = {.B = net->B * task_documents(shape), .T = net->T, .D = s->config.net.dim, .links = net->links};
     if (!shape->reading.visit && net->T == shape->T) d.height = shape->height, d.width = shape->width;
-    *fitted = s->spec.model;
+    *fitted = s->model;
     TRY(choose_tree(s, fitted, e));
     return model_fit(fitted, &d, e);
 }
 
 /* Fits the model to the lengths that are known before the run: of training, of test, and of a second batch. */
 static enum status fit_lengths(struct setup *s, struct error *e) {
-    struct net_shape train = setup_net_shape(s, SPLIT_TRAIN), test = setup_net_shape(s, SPLIT_TEST), second = train;
-    TRY(setup_fit(s, &test, &s->shapes.eval_model, e));
-    second.B = setup_second_rows(s);
+    struct net_shape train = setup_net_shape(&s->spec, SPLIT_TRAIN), test = setup_net_shape(&s->spec, SPLIT_TEST),
+                     second = train;
+    TRY(setup_fit(&s->spec, &test, &s->shapes.eval_model, e));
+    second.B = setup_second_rows(&s->spec);
     second.T = s->spec.task.shape.second.T;
-    if (second.T) TRY(setup_fit(s, &second, &s->shapes.second_model, e));
-    return setup_fit(s, &train, &s->shapes.model, e);
+    if (second.T) TRY(setup_fit(&s->spec, &second, &s->shapes.second_model, e));
+    return setup_fit(&s->spec, &train, &s->shapes.model, e);
 }
 
-struct net_shape setup_net_shape(const struct setup *s, enum split split) {
-    const struct task_shape *t = &s->spec.task.shape;
-    enum readout readout = s->spec.task.shape.reading.one_vector ? READOUT_DECODED
-                           : t->per_sequence                     ? READOUT_SEQUENCE
-                                                                 : READOUT_POSITIONS;
+struct net_shape setup_net_shape(const struct spec *s, enum split split) {
+    const struct task_shape *t = &s->task.shape;
+    enum readout readout = s->task.shape.reading.one_vector ? READOUT_DECODED
+                           : t->per_sequence                ? READOUT_SEQUENCE
+                                                            : READOUT_POSITIONS;
     bool image = t->height > 0 && !t->reading.visit; /* the image is read row by row */
-    return (struct net_shape){.B = s->spec.config.batch,
+    return (struct net_shape){.B = s->config.batch,
                               .T = task_length(t, split),
                               .vocab_in = t->vocab_in,
                               .channels = t->channels,
@@ -279,9 +278,9 @@ struct net_shape setup_net_shape(const struct setup *s, enum split split) {
                               .readout = readout};
 }
 
-int64_t setup_second_rows(const struct setup *s) {
-    if (!s->spec.task.shape.second.T) return 0;
-    return s->spec.config.batch > 10 ? s->spec.config.batch / 10 : 1;
+int64_t setup_second_rows(const struct spec *s) {
+    if (!s->task.shape.second.T) return 0;
+    return s->config.batch > 10 ? s->config.batch / 10 : 1;
 }
 
 /* Makes the content of the file from which a run starts a part of its identity, but not the file's path. */
@@ -348,7 +347,7 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     TRY(resolve_start(c, e));
     TRY(make_tables(s, e));
     TRY(setup_match(s, e));
-    TRY(check_fit(s, e));
+    TRY(check_fit(&s->spec, e));
     TRY(leave_out_idle(s, e));
     TRY(fit_lengths(s, e));
     TRY(config_check_length(c, s->spec.task.shape.examples[SPLIT_TRAIN], e));

@@ -95,7 +95,7 @@ enum status setup_numerics(const struct setup *s, char *text, size_t size, struc
 
 /* ST_USAGE: the net sees later inputs than its task allows. Training and testing check this. Records, measurements and
  * golden traces use setups without this check. */
-enum status setup_check_causal(const struct setup *s, struct error *e);
+enum status setup_check_causal(const struct spec *s, struct error *e);
 
 /* Calls setup_check_causal for all runs. ST_USAGE also if --mlp, --norm or --pool was given but has no effect in any
  * run. `asked` has the flags that were given; NULL: it does not matter where they were set. Runs in which such a flag
@@ -110,13 +110,13 @@ enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e);
 void setup_length(struct setup *s);
 
 /* Gives the sizes of the net for a split of the task. */
-struct net_shape setup_net_shape(const struct setup *s, enum split split);
+struct net_shape setup_net_shape(const struct spec *s, enum split split);
 
 /* Returns the number of sequences in the second batch of a step; 0 if the task has none. */
-int64_t setup_second_rows(const struct setup *s);
+int64_t setup_second_rows(const struct spec *s);
 
 /* Fits the model to the sequences of a net of that shape, like the run's own model, with the same parameters. */
-enum status setup_fit(const struct setup *s, const struct net_shape *net, struct model_choice *fitted, struct error *e);
+enum status setup_fit(const struct spec *s, const struct net_shape *net, struct model_choice *fitted, struct error *e);
 
 struct schedule setup_schedule(const struct setup *s);
 

@@ -130,7 +130,7 @@ static void add_pair(struct pairs *p, const struct run_record *const pair[2], co
         p->cut_off[k] += run_cut_off(run);
         p->failed[k] += run_failed(run);
         p->solved[k] += run->solved == 1;
-        facts_add_runs(facts, keys[k], run->profile, &pair[k], 1);
+        facts_add_runs(facts, keys[k], record_profile(pair[k]), &pair[k], 1);
     }
     *value = run_test_metric(&pair[1]->run) - run_test_metric(&pair[0]->run);
     p->n++;

@@ -89,7 +89,7 @@ static void fill_data(struct sheet *s, const struct report_row *row, const struc
         sheet_row(s);
         sheet_text(s, "%s", r->run.run_id);
         sheet_text(s, "%s", r->run.task);
-        sheet_text(s, "%s", r->run.profile);
+        sheet_text(s, "%s", record_profile(r));
         sheet_text(s, "%s", row->label);
         sheet_real(s, "%g", r->run.lr);
         add_seed(s, r->run.seed);

@@ -39,9 +39,10 @@ def _register() -> ctypes.CDLL:
     handler = ctypes.CDLL(path)
     handler.lrnn_jax_open.restype = ctypes.c_char_p
     for double in (False, True):
-        told = handler.lrnn_jax_open(ops.library_path(double).encode(), int(double))
-        if told and not double:
-            raise ImportError(told.decode())
+        for cuda in (False, True):
+            told = handler.lrnn_jax_open(ops.library_path(double, cuda).encode(), int(double), int(cuda))
+            if told and not double and not cuda:
+                raise ImportError(told.decode())
     jax.ffi.register_ffi_target("lrnn", jax.ffi.pycapsule(handler.lrnn_jax), platform="cpu")
     jax.ffi.register_ffi_target("lrnn", jax.ffi.pycapsule(handler.lrnn_jax_cuda), platform="CUDA")
     return handler
@@ -70,11 +71,15 @@ def _pass(name: str, sizes: tuple, operands: tuple, results: tuple, which: int, 
     places += [*(place(*r) for r in results), *kept_place] if forward else [*kept_place, *(place(*r) for r in results)]
 
     def kept_bytes(kind, batch, length):
-        return ops.measure_kept(op, size, kind.name, batch, length, present) if keeps else 0
+        # Offsets have no values here. There is room for sequences of up to twice the mean length; the handler computes
+        # values again where one is longer.
+        longest = min(length, -(-2 * length // max(batch, 1))) if packed else length
+        return ops.measure_kept(op, size, kind.name, batch, longest, present) if keeps else 0
 
     def run(*arrays):
         kind = arrays[leading].dtype
-        batch, length = (arrays[-1].shape[0] - 1, arrays[leading].shape[0]) if packed else arrays[leading].shape[:2]
+        offsets = arrays[len(operands)] if packed else None
+        batch, length = (offsets.shape[0] - 1, arrays[leading].shape[0]) if packed else arrays[leading].shape[:2]
         if kind.name not in ops.DTYPES:
             raise LrnnError(f"{name}: dtype {kind}, expected {', '.join(ops.DTYPES)}")
 
@@ -88,8 +93,8 @@ def _pass(name: str, sizes: tuple, operands: tuple, results: tuple, which: int, 
         for (array, _), given in zip(operands, arrays):
             if given.shape != shape(array) or given.dtype != kind:
                 raise LrnnError(f"{name}: {array} is {given.dtype}{given.shape}, expected {kind}{shape(array)}")
-        if packed and (arrays[-1].ndim != 1 or arrays[-1].dtype.name not in ("int32", "int64") or batch < 0):
-            raise LrnnError(f"{name}: offsets is {arrays[-1].dtype}{arrays[-1].shape}, expected int32(B + 1,)")
+        if packed and (offsets.ndim != 1 or offsets.dtype.name not in ("int32", "int64") or batch < 0):
+            raise LrnnError(f"{name}: offsets is {offsets.dtype}{offsets.shape}, expected int32(B + 1,)")
         if op.numbers:
             expected, links = (batch, op.numbers_width(size)), arrays[len(operands)]
             if links.shape != expected or links.dtype != jnp.int32:
@@ -130,15 +135,14 @@ def _pass(name: str, sizes: tuple, operands: tuple, results: tuple, which: int, 
 @functools.lru_cache(maxsize=None)
 def _differentiable(name: str, sizes: tuple, given: tuple, packed: bool):
     """The op as a function of the arrays that are given, then of offsets (packed) or of its numbers, with its gradient.
-    What is kept is measured when a function is traced, when offsets have no values yet; so nothing is kept with them.
     """
     op, n = OPS[name], len(given)
     outs = op.outputs + ((op.last,) if op.has_last(dict(sizes)) else ())
     inputs, results = tuple((g, False) for g in given), tuple((o, False) for o in outs)
     gradients, sums = tuple((o, True) for o in outs), tuple((g, True) for g in given)
     forward = _pass(name, sizes, inputs, results, ops.FORWARD, packed, False)
-    keeping = _pass(name, sizes, inputs, results, ops.FORWARD, packed, not packed)
-    backward = _pass(name, sizes, inputs + results + gradients, sums, ops.BACKWARD, packed, not packed)
+    keeping = _pass(name, sizes, inputs, results, ops.FORWARD, packed, True)
+    backward = _pass(name, sizes, inputs + results + gradients, sums, ops.BACKWARD, packed, True)
 
     @jax.custom_vjp
     def run(*arrays):

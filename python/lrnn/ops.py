@@ -349,28 +349,29 @@ def _cpu_level() -> int:
     return 2 if not has(_LEVEL_3) else 4 if has(_LEVEL_4) else 3
 
 
-def library_path(double: bool = False) -> str:
+def library_path(double: bool = False, cuda: bool = False) -> str:
     """The library that is loaded: $LRNN_LIBRARY (or $LRNN_LIBRARY_F64), else the one of this package that fits the
-    processor, else the one that the system finds."""
+    processor, else the one that the system finds. cuda: for arrays on a device; a wheel with CUDA has a library for
+    them alone, since its size and its start would burden all others."""
     asked = os.environ.get("LRNN_LIBRARY_F64" if double else "LRNN_LIBRARY")
     if asked:
         return asked
     name = "liblrnn-f64.so" if double else "liblrnn.so"
     folder = os.path.join(os.path.dirname(__file__), "lib")
-    for level in range(_cpu_level(), 1, -1):
-        path = os.path.join(folder, f"x86-64-v{level}", name)
+    for kind in ["cuda"] * cuda + [f"x86-64-v{level}" for level in range(_cpu_level(), 1, -1)]:
+        path = os.path.join(folder, kind, name)
         if os.path.exists(path):
             return path
     return name + ".0"
 
 
-_loaded: dict[bool, ctypes.CDLL] = {}
+_loaded: dict[tuple[bool, bool], ctypes.CDLL] = {}
 
 
-def library(double: bool = False) -> ctypes.CDLL:
+def library(double: bool = False, cuda: bool = False) -> ctypes.CDLL:
     """The loaded library. ImportError where there is none."""
-    if double not in _loaded:
-        path = library_path(double)
+    if (double, cuda) not in _loaded:
+        path = library_path(double, cuda)
         try:
             lib = ctypes.CDLL(path)
         except OSError as error:
@@ -379,8 +380,12 @@ def library(double: bool = False) -> ctypes.CDLL:
                 f"LRNN_LIBRARY{'_F64' if double else ''}"
             ) from error
         lib.lrnn_last_error.restype = lib.lrnn_version.restype = lib.lrnn_ops.restype = ctypes.c_char_p
-        _loaded[double] = lib
-    return _loaded[double]
+        _loaded[double, cuda] = lib
+    return _loaded[double, cuda]
+
+
+def _library_of(d) -> ctypes.CDLL:
+    return library(d.call.dtype == DTYPES["float64"], d.call.device == CUDA)
 
 
 def version() -> str:
@@ -468,7 +473,7 @@ def bind(d, name: str, value: Buffer | None, gradient: Buffer | None = None) -> 
 
 def measure(op: Op, d, which: int) -> int:
     """The bytes of workspace that a pass needs; KEPT: of the values that a forward pass keeps for its backward pass."""
-    lib, size = library(d.call.dtype == DTYPES["float64"]), ctypes.c_size_t()
+    lib, size = _library_of(d), ctypes.c_size_t()
     if getattr(lib, f"lrnn_{op.name}_workspace")(ctypes.byref(d), which, ctypes.byref(size)) != 0:
         raise LrnnError(lib.lrnn_last_error().decode())
     return size.value
@@ -490,7 +495,7 @@ def measure_kept(
 
 def run(op: Op, d, which: int, workspace: Callable[[int], tuple[int, object]]) -> None:
     """Runs a pass. workspace(bytes) gives an address aligned to 64 bytes, and an object that keeps it alive."""
-    lib, alive = library(d.call.dtype == DTYPES["float64"]), None
+    lib, alive = _library_of(d), None
     d.call.workspace_bytes = measure(op, d, which)
     if d.call.workspace_bytes:
         d.call.workspace, alive = workspace(d.call.workspace_bytes)

@@ -186,6 +186,29 @@ for case in CASES:
     same = [jnp.allclose(a, b, rtol=0, atol=1e-12) for a, b in zip(one, apart)]
     check(f"{label(case[0], case[3])} of unequal lengths is separate calls, gradients as well", all(same))
 
+# With offsets values are kept: the array begins with the op's name, and a backward pass refuses another one. A sequence
+# of over twice the mean length has no room in it, and its values are computed again.
+for lengths in ([4, 0, 5], [9, 0, 0]):
+    fits, offsets = max(lengths) <= 6, jnp.array(np.cumsum([0, *lengths]), jnp.int32)
+    sizes = (("heads", 2), ("groups", 2), ("key", 3), ("value", 4), ("scale", 1.0))
+    tokens = {"q": draw(9, 6), "k": draw(9, 6), "v": draw(9, 8), "decay": draw(9, 2)}
+    inputs, outs = tuple((n, False) for n in tokens), (("o", False), ("last", False))
+    grads = (("o", True), ("last", True))
+    o, last, kept = lrnn.jax._pass("scan_outer", sizes, inputs, outs, lrnn.ops.FORWARD, True, True)(
+        *tokens.values(), offsets
+    )
+    check(f"values are kept: {fits}", fits == (bytes(np.asarray(kept[:11])) == b"scan_outer\0"))
+    back = lrnn.jax._pass("scan_outer", sizes, (*inputs, *outs, *grads), (("q", True),), lrnn.ops.BACKWARD, True, True)
+    try:
+        jax.block_until_ready(back(*tokens.values(), o, last, o, last, offsets, jnp.zeros_like(kept)))
+        read = False
+    except Exception as error:  # noqa: BLE001 JAX may wrap what the handler returns
+        read = "not written by a forward pass" in str(error)
+    check(f"kept values are read: {fits}", read == fits)
+one, apart = packed_apart(*next(c for c in CASES if c[0] == "scan_outer"), [5, 0, 0])
+same = [jnp.allclose(a, b, rtol=0, atol=1e-12) for a, b in zip(one, apart)]
+check("gradients of a sequence of over twice the mean length are those of a call alone", all(same))
+
 # A gradient a row of outputs (jacrev) maps the backward pass alone, whose kept values are then those of one batch.
 q, k, v, decay = draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, T, 2, 4), draw(B, T, 2, low=0.2)
 rows = jax.jacrev(lambda v: lrnn.jax.scan_outer(q, k, v, decay)[0][:, -1].sum((1, 2)))(v)

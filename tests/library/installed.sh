@@ -9,7 +9,9 @@
 #   - a client that was compiled with the header of version 0.1 works with today's library
 #   - lrnn.arrays, lrnn.torch, lrnn.load and lrnn.jax pass the check_*.py here, where $PYTHON (python3) has NumPy,
 #     PyTorch and JAX; else it says which were not checked
-#   - libraries of a wheel in dist/ compute under qemu as processors of the levels 2, 3 and 4, where there is one
+#   - each wheel in dist/ installs in a new environment without network and other packages, computes there and trains
+#     s3 by its program
+#   - libraries of the wheel for the CPU compute under qemu as processors of the levels 2, 3 and 4, where there is one
 #   - make uninstall removes every file
 set -eu
 
@@ -68,7 +70,20 @@ if has jax; then
 else
     echo "lrnn.jax was not checked: $python has no JAX"
 fi
-wheel=$(find dist -name 'lrnn-*.whl' 2>/dev/null | tail -n 1)
+wheels=$(find dist -name 'lrnn-*.whl' 2>/dev/null)
+for wheel in $wheels; do
+    "$python" -m venv "$folder/venv" || fail "$python cannot make an environment"
+    installed="env -u LD_LIBRARY_PATH -u PYTHONPATH -u LRNN_LIBRARY -u LRNN_LIBRARY_F64 $folder/venv/bin/python"
+    $installed -m pip install --quiet --no-index "$wheel" || fail "pip does not install $wheel"
+    $installed tests/library/check_wheel.py || fail "$wheel does not hold what check_wheel.py asks"
+    $installed -m lrnn bench s3 --profile smoke --out "$folder/runs" >"$folder/told" 2>&1 ||
+        fail "the program of $wheel does not train s3: $(cat "$folder/told")"
+    grep -q 'bdlru:blocks=8,m=3' "$folder/told" || fail "the program of $wheel prints no table of s3"
+    grep -e 'cannot find results' -e 'cannot find plots' "$folder/told" && fail "$wheel lacks data of the program"
+    rm -rf "$folder/venv" "$folder/runs" "$folder/told"
+done
+[ -n "$wheels" ] || echo "no wheel was installed: make wheel puts one into dist/"
+wheel=$(find dist -name 'lrnn-*.whl' ! -name '*+cu*' 2>/dev/null | tail -n 1)
 if command -v qemu-x86_64 >/dev/null && [ -n "$wheel" ]; then
     "$python" -m zipfile -e "$wheel" "$folder/wheel"
     file=$("$python" -c 'import sys; print(sys.executable)')

@@ -255,15 +255,16 @@ static void print_examples(FILE *f, struct view *v) {
 
 /* Prints a line for each step of an epoch of the run. Steps are counted from 1, as in curves.csv. */
 static void print_order(const struct setup *s, int64_t epoch) {
-    int64_t examples = s->spec.task.shape.examples[SPLIT_TRAIN], B = s->spec.config.batch, extra = setup_second_rows(s);
+    int64_t examples = s->spec.task.shape.examples[SPLIT_TRAIN], B = s->spec.config.batch,
+            extra = setup_second_rows(&s->spec);
     for (int64_t first = 0, step = epoch * s->shapes.steps_per_epoch; first < examples && step < s->shapes.steps;
          first += B, step++) {
         int64_t rows = examples - first < B ? examples - first : B;
         printf("{\"epoch\":%" PRId64 ",\"step\":%" PRId64, epoch, step + 1);
         for (int64_t row = 0; row < rows; row++)
-            printf("%s%" PRId64, row ? "," : ",\"indices\":[", train_example(s, epoch, first + row));
+            printf("%s%" PRId64, row ? "," : ",\"indices\":[", train_example(&s->spec, epoch, first + row));
         for (int64_t row = 0; row < extra; row++)
-            printf("%s%" PRId64, row ? "," : "],\"extra\":[", second_example(s, step * extra + row));
+            printf("%s%" PRId64, row ? "," : "],\"extra\":[", second_example(&s->spec, step * extra + row));
         printf("]}\n");
         if (ferror(stdout)) return;
     }

@@ -57,7 +57,7 @@ static struct setup *setup_for(const struct run_record *r, const struct eval_fla
     config.from[0] = config.from_xxh3[0] = '\0'; /* its weights come from the run */
     snprintf(config.device, sizeof config.device, "cpu");
     struct setup *s = setup_make(&config, *f->task ? f->task : task, model, e);
-    if (!s || setup_check_causal(s, e) == ST_OK) return s;
+    if (!s || setup_check_causal(&s->spec, e) == ST_OK) return s;
     setup_free(s);
     return NULL;
 }

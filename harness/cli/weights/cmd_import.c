@@ -87,15 +87,15 @@ static const char *comparison(const struct safetensors *file, const char *hash, 
 }
 
 /* Returns the task's name as the user gave it: "s3", for word-problem in the configuration. */
-static const char *task_of(const struct setup *s, const struct safetensors *file) {
+static const char *task_of(const struct spec *s, const struct safetensors *file) {
     const char *called = safetensors_metadata(file, "task");
-    return called ? called : s->spec.task.name;
+    return called ? called : s->task.name;
 }
 
 static enum status print_json(const struct setup *s, const struct safetensors *file, const struct evaluation *v,
                               const char *verdict, struct error *e) {
     json_t *line = json_pack("{s:s, s:o, s:s, s:o, s:i, s:I, s:s}", "run_id", s->id.run_id, "task",
-                             json_from_text(task_of(s, file)), "model", s->shapes.model.model->name, "layers",
+                             json_from_text(task_of(&s->spec, file)), "model", s->shapes.model.model->name, "layers",
                              json_from_text(s->id.model_label), "tensors", v->tensors, "params", (json_int_t)v->values,
                              "metric", metric_names[s->spec.task.shape.metric]);
     const struct {
@@ -126,7 +126,7 @@ static void print_text(const struct setup *s, const struct safetensors *file, co
     static const char *const names[] = {"val", "test"};
     bool macro = s->spec.task.shape.metric == METRIC_MACRO_ACC;
     char text[SHOWN];
-    printf("%s %s, run %s: %d tensors, %" PRId64 " parameters\n", text_shown(task_of(s, file), text, SHOWN),
+    printf("%s %s, run %s: %d tensors, %" PRId64 " parameters\n", text_shown(task_of(&s->spec, file), text, SHOWN),
            s->id.model_label, s->id.run_id, v->tensors, v->values);
     for (int i = 0; i < 2; i++) { /* the task's metric comes first */
         printf("%-4s ", names[i]);

@@ -46,7 +46,7 @@ struct step_batches step_sizes(const struct setup *s) {
     int64_t T = shape->second.T;
     return (struct step_batches){
         .main = batch_of(shape, SPLIT_TRAIN, s->spec.config.batch),
-        .second = {.B = setup_second_rows(s), .T = T, .channels = shape->channels, .labels = T}};
+        .second = {.B = setup_second_rows(&s->spec), .T = T, .channels = shape->channels, .labels = T}};
 }
 
 size_t step_bytes(const struct setup *s) {
@@ -56,14 +56,14 @@ size_t step_bytes(const struct setup *s) {
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
-int64_t train_example(const struct setup *s, int64_t epoch, int64_t position) {
-    uint64_t n = (uint64_t)s->spec.task.shape.examples[SPLIT_TRAIN];
-    return (int64_t)permute_index(s->spec.task.seed, STREAM_SHUFFLE, (uint64_t)epoch, (uint64_t)position, n);
+int64_t train_example(const struct spec *s, int64_t epoch, int64_t position) {
+    uint64_t n = (uint64_t)s->task.shape.examples[SPLIT_TRAIN];
+    return (int64_t)permute_index(s->task.seed, STREAM_SHUFFLE, (uint64_t)epoch, (uint64_t)position, n);
 }
 
-int64_t second_example(const struct setup *s, int64_t position) {
-    uint64_t n = (uint64_t)s->spec.task.shape.second.examples, at = (uint64_t)position;
-    return (int64_t)permute_index(~s->spec.task.seed, STREAM_SHUFFLE, at / n, at % n, n);
+int64_t second_example(const struct spec *s, int64_t position) {
+    uint64_t n = (uint64_t)s->task.shape.second.examples, at = (uint64_t)position;
+    return (int64_t)permute_index(~s->task.seed, STREAM_SHUFFLE, at / n, at % n, n);
 }
 
 /* Fills a row with an example of a split or of the second batch. index -1: the row becomes an empty example. */
@@ -92,7 +92,7 @@ static void fill_row(const struct task_choice *task, enum split split, bool seco
 static void fill_place(const struct setup *s, enum split split, int64_t place, int64_t epoch, struct batch *b,
                        int64_t row) {
     int64_t index = place < s->spec.task.shape.examples[split] ? place : -1;
-    if (index >= 0 && split == SPLIT_TRAIN) index = train_example(s, epoch, index);
+    if (index >= 0 && split == SPLIT_TRAIN) index = train_example(&s->spec, epoch, index);
     fill_row(&s->spec.task, split, false, index, b, row);
 }
 
@@ -107,9 +107,9 @@ int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64
     return left < b->B ? left : b->B;
 }
 
-void split_fill(const struct setup *s, bool second, int64_t first, int64_t rows, struct batch *b) {
+void split_fill(const struct spec *s, bool second, int64_t first, int64_t rows, struct batch *b) {
 #pragma omp parallel for schedule(static)
-    for (int64_t row = 0; row < rows; row++) fill_row(&s->spec.task, SPLIT_TRAIN, second, first + row, b, row);
+    for (int64_t row = 0; row < rows; row++) fill_row(&s->task, SPLIT_TRAIN, second, first + row, b, row);
 }
 
 void step_fill(const struct setup *s, int64_t step, bool parallel, struct step_batches *b) {
@@ -117,7 +117,7 @@ void step_fill(const struct setup *s, int64_t step, bool parallel, struct step_b
     b->main.most = curriculum_longest(s->spec.config.curriculum, step, s->shapes.schedule_steps);
     batch_fill(s, SPLIT_TRAIN, within * s->spec.config.batch, epoch, parallel, &b->main);
     for (int64_t row = 0; row < b->second.B; row++)
-        fill_row(&s->spec.task, SPLIT_TRAIN, true, second_example(s, step * b->second.B + row), &b->second, row);
+        fill_row(&s->spec.task, SPLIT_TRAIN, true, second_example(&s->spec, step * b->second.B + row), &b->second, row);
 }
 
 /* --- the test split ----------------------------------------------------------------------------------------------- */

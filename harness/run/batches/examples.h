@@ -47,11 +47,11 @@ struct step_batches step_sizes(const struct setup *s);
 size_t step_bytes(const struct setup *s);
 
 /* Returns the index of the example at a position of a training epoch. Each epoch has its own order. */
-int64_t train_example(const struct setup *s, int64_t epoch, int64_t position);
+int64_t train_example(const struct spec *s, int64_t epoch, int64_t position);
 
 /* Returns the index of an example of the second batch. Positions count through all epochs, so that no step has a
  * partial batch. */
-int64_t second_example(const struct setup *s, int64_t position);
+int64_t second_example(const struct spec *s, int64_t position);
 
 /* Fills the batches of a step. They depend only on the setup and the step. The last batch of an epoch may be partial.
  * `parallel` allows OpenMP's threads, which are used if that is faster. */
@@ -64,7 +64,7 @@ int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64
 
 /* Fills `rows` rows with training examples first .. first+rows-1 in their own order, or with examples of the second
  * batch. Uses OpenMP's threads. */
-void split_fill(const struct setup *s, bool second, int64_t first, int64_t rows, struct batch *b);
+void split_fill(const struct spec *s, bool second, int64_t first, int64_t rows, struct batch *b);
 
 /* Facts about the test examples of a task, and the score of guessing on them. */
 struct test_split {

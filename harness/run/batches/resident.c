@@ -38,7 +38,7 @@ static enum status send_split(const struct setup *s, const struct place *p, cons
     for (int64_t first = 0; first < n; first += rows.B) {
         if (first && signal_received()) break;
         int64_t count = n - first < rows.B ? n - first : rows.B;
-        split_fill(s, second, first, count, &rows);
+        split_fill(&s->spec, second, first, count, &rows);
         send_rows(p, split->input, first, count, batch_row(&rows, 0));
         send_rows(p, split->targets, first, count, rows.targets);
         send_rows(p, split->lengths, first, count, rows.lengths);

@@ -9,14 +9,14 @@
 /* number of examples between two checks for signals; the slowest tasks take about a second for them */
 #define ROWS_AT_ONCE 1024
 
-static struct batch whole_batches(const struct setup *s, enum split split) {
-    const struct task_shape *shape = &s->spec.task.shape;
-    int64_t n = shape->examples[split], B = s->spec.config.batch;
+static struct batch whole_batches(const struct spec *s, enum split split) {
+    const struct task_shape *shape = &s->task.shape;
+    int64_t n = shape->examples[split], B = s->config.batch;
     return batch_of(shape, split, (n + B - 1) / B * B);
 }
 
 size_t split_store_bytes(const struct setup *s, enum split split) {
-    struct batch rows = whole_batches(s, split);
+    struct batch rows = whole_batches(&s->spec, split);
     return batch_bytes(&rows);
 }
 
@@ -43,7 +43,7 @@ enum status split_store_create(struct split_store *store, const struct setup *s,
                                   .window = window,
                                   .examples = s->spec.task.shape.examples[split],
                                   .rows = window ? batch_of(&s->spec.task.shape, split, s->spec.config.batch)
-                                                 : whole_batches(s, split)};
+                                                 : whole_batches(&s->spec, split)};
     bytes = batch_bytes(&store->rows);
     store->memory = calloc(1, bytes); /* zeros, because test_split_hash reads the padding too */
     if (!store->memory) return fail(e, ST_MEMORY, "no memory for examples to evaluate on: %zu MB", bytes >> 20);

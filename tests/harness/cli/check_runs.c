@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/rows/rows.h"
 #include "harness/study/config.h"
 #include "harness/study/profile.h"
 #include "harness/store/record_files.h"
@@ -278,6 +279,29 @@ START_TEST(a_record_names_its_task_and_leaves_the_talk_to_the_call) {
 }
 END_TEST
 
+/* A run whose record names a profile that does not have it is in the table of custom runs. Its record is unchanged. */
+START_TEST(a_run_of_no_profile_is_grouped_as_custom) {
+    char arguments[1024], folder[512];
+    struct open_record *open;
+    struct record_set set;
+    struct error e;
+    train();
+    ck_assert_msg(record_open(path, &open, &e) == ST_OK, "%s", e.text);
+    snprintf(open->record.run.profile, sizeof open->record.run.profile, "paper");
+    snprintf(folder, sizeof folder, "%s/named", program_folder);
+    ck_assert_msg(record_write(folder, &open->record, NULL, &e) == ST_OK, "%s", e.text);
+    record_close(open);
+    ck_assert_msg(report_load(&set, folder, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(set.n, 1);
+    ck_assert_str_eq(set.list[0].run.profile, "paper");
+    ck_assert_str_eq(record_profile(&set.list[0]), "custom");
+    records_free(&set);
+    snprintf(arguments, sizeof arguments, "report --profile custom --out %s", folder);
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, ", profile custom: 1 row", arguments);
+}
+END_TEST
+
 static void write_config(const char *text) {
     snprintf(path, sizeof path, "%s/run.conf", program_folder);
     spill(path, text, strlen(text));
@@ -534,6 +558,7 @@ Suite *check_runs(void) {
     tcase_add_test(c, a_run_again_has_the_same_bits_and_says_when_not);
     tcase_add_test(c, a_record_is_a_config_file);
     tcase_add_test(c, a_record_names_its_task_and_leaves_the_talk_to_the_call);
+    tcase_add_test(c, a_run_of_no_profile_is_grouped_as_custom);
     tcase_add_test(c, options_of_a_config_file_hold_for_task_and_model_of_the_words);
     tcase_add_test(c, folders_are_compared_seed_by_seed);
     tcase_add_test(c, runs_of_a_folder_are_compared_by_an_option);

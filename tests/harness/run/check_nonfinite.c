@@ -140,7 +140,7 @@ START_TEST(a_nan_in_the_data_ends_the_run_with_a_row) {
     true_fill = planted.fill;
     planted.fill = fill_and_spoil;
     s->spec.task.task = &planted;
-    while (train_example(s, 0, position) != SPOILT_EXAMPLE) position++;
+    while (train_example(&s->spec, 0, position) != SPOILT_EXAMPLE) position++;
     snprintf(where, sizeof where,
              "step %d: ", (int)(position / s->spec.config.batch) + 1); /* counted as in curves.csv */
     ck_assert_msg(train_run(s, NULL, &row, &e) == ST_OK, "%s", e.text);

@@ -84,7 +84,7 @@ static void expect_examples(const struct setup *s, const json_t *indices, bool s
     batch_lay(&one, memory);
     for (size_t row = 0; row < json_array_size(indices); row++) {
         int64_t index = json_integer_value(json_array_get(indices, row));
-        split_fill(s, second, index, 1, &one);
+        split_fill(&s->spec, second, index, 1, &one);
         struct batch got = *b;
         got.B = 1;
         got.targets += (int64_t)row * b->labels;
