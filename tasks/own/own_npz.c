@@ -224,12 +224,31 @@ static enum status add_row(struct own_pack *p, const struct arrays *a, int64_t i
     return own_pack_example(p, L, C, label, (int)split, where, e);
 }
 
+/* Refuses arrays with times, which would be left out in silence. */
+static enum status refuse_times(const struct own_pack *p, struct bytes file, struct error *e) {
+    static const char *const names[] = {"time", "times", "timestamps"};
+    enum status status = ST_OK;
+    for (int i = 0; i < 3 && status == ST_OK; i++) {
+        struct bytes member;
+        unsigned char *unpacked = NULL;
+        bool found;
+        status = find_member(p, file, names[i], &member, &unpacked, &found, e);
+        free(unpacked);
+        if (status == ST_OK && found)
+            status =
+                fail(e, ST_DATA,
+                     "%s: the array %s: times are not read; put them into a channel of \"input\", or leave them out",
+                     p->name, names[i]);
+    }
+    return status;
+}
+
 enum status own_npz_read(struct own_pack *p, const unsigned char *bytes, size_t size, struct error *e) {
     static const char *const names[][2] = {
         {"input", "inputs"}, {"target", "targets"}, {"length", "lengths"}, {"mask", NULL}, {"split", NULL}};
     struct arrays a = {0};
     struct array *const list[] = {&a.input, &a.target, &a.length, &a.mask, &a.split};
-    enum status status = ST_OK;
+    enum status status = refuse_times(p, (struct bytes){bytes, size}, e);
     for (int i = 0; i < 5 && status == ST_OK; i++)
         status = find_array(p, (struct bytes){bytes, size}, names[i], list[i], e);
     if (status == ST_OK) status = check_shapes(p, &a, e);

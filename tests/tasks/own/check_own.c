@@ -125,6 +125,23 @@ START_TEST(compressed_arrays_are_the_same_examples) {
 }
 END_TEST
 
+/* The directory, at the end of the file, gives the array of inputs another name. */
+START_TEST(an_array_of_times_is_refused) {
+    struct own_file f;
+    struct error e;
+    size_t size;
+    char *file = slurp(ARRAYS "tokens.npz", &size), *name = NULL;
+    for (size_t i = 0; i + 9 <= size; i++)
+        if (memcmp(file + i, "input.npy", 9) == 0) name = file + i;
+    ck_assert_ptr_nonnull(name);
+    memcpy(name, "times", 5);
+    ck_assert(own_file_parse(&f, file, size, "A.npz", &e) == ST_DATA);
+    ck_assert_msg(strstr(e.text, "A.npz: the array times: times are not read; put them into a channel") != NULL, "%s",
+                  e.text);
+    free(file);
+}
+END_TEST
+
 /* Changes of one byte of what numpy.savez and numpy.savez_compressed would write. */
 START_TEST(arrays_that_are_not_as_savez_writes_them_are_refused) {
     static const struct {
@@ -296,6 +313,7 @@ Suite *check_own(void) {
     tcase_add_test(tests, every_other_file_is_refused_with_line_and_reason);
     tcase_add_test(tests, compressed_arrays_are_the_same_examples);
     tcase_add_test(tests, arrays_that_are_not_as_savez_writes_them_are_refused);
+    tcase_add_test(tests, an_array_of_times_is_refused);
     tcase_add_test(tests, a_tenth_is_held_out_where_nobody_says_what_is);
     tcase_add_test(tests, files_that_cannot_be_trained_on_are_refused);
     tcase_add_test(tests, a_file_that_is_too_large_is_refused_with_its_size);
