@@ -293,7 +293,7 @@ _Static_assert(sizeof(struct regular) <= TASK_INST_BYTES, "the instance must fit
 #define ABOUT                                                                                                          \
     "Trained on 3 to 40 symbols, scored at 40 to 256: at the last symbol (encoding=slice, xlstm) or at a query step\n" \
     "after it (deepmind). Chance is one in the number of states, and nothing trivial is better on long strings.\n"     \
-    "Published for eleven models: Table 2 of PD-SSM (arXiv 2509.22284), `lrnn bench slice-regular`. Deletang et al.\n" \
+    "Published for 17 models: Table 2 of PD-SSM (arXiv 2509.22284), `lrnn bench slice-regular`. Deletang et al.\n"     \
     "2023 (arXiv 2207.02098): LSTMs solve regular languages at longer lengths."
 
 const struct task task_parity = {
