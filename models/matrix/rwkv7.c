@@ -13,6 +13,10 @@
  * flash-linear-attention differs: GroupNorm's eps is 64e-5 at any width. The transpose of its kernel's state is
  * scan_delta's state. There kk reads the state before the decay, here after it, so here kk is divided by w (> 0.54).
  *
+ * One layer cannot track S5, or parity, at any length. A token that is repeated multiplies the state by one matrix,
+ * diag(w) - kk (a * kk)^T, which is similar to the symmetric diag(w) - u u^T with u = sqrt(a) * kk shorter than 1. Its
+ * eigenvalues lie in (-0.46, 1], but a swap has -1. The paper's construction for regular languages takes four layers.
+ *
  * v_first is the v of the net's first layer, and only later layers mix it in (vmix=auto). With vmix=yes the first layer
  * mixes too, with x as v_first. Weight decay acts only on the .weight of r, k, v and out; all other parameters are in
  * the group of the state's dynamics. Ranks at D >= 128 are the release's, max(32, 32 round(c sqrt(D) / 32)) with c =

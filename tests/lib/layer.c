@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-void layer_open(struct layer *l, const char *text, int64_t T, int64_t D) {
+void layer_build(struct layer *l, const char *text, int64_t T, int64_t D) {
     struct error e = {0};
     struct model_choice choice;
     struct dims d = {.B = 2, .T = T, .D = D};
@@ -17,10 +17,19 @@ void layer_open(struct layer *l, const char *text, int64_t T, int64_t D) {
     l->y = choice.model->build(choice.inst, &l->g, l->x);
     ck_assert_msg(l->y != NULL, "%s", l->g.error.text);
     tensor_keep(l->y);
+}
+
+void layer_plan(struct layer *l) {
+    struct error e = {0};
     ck_assert_msg(params_reserve(&l->params, false, &e) == ST_OK, "%s", e.text);
     params_init(&l->params, 7);
     plan_graph(&l->g);
     fill_tensor(l->x, FILL_SMALL, false);
+}
+
+void layer_open(struct layer *l, const char *text, int64_t T, int64_t D) {
+    layer_build(l, text, T, D);
+    layer_plan(l);
 }
 
 void layer_run(struct layer *l) {

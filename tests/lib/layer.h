@@ -13,6 +13,11 @@ struct layer {
 };
 
 void layer_open(struct layer *l, const char *text, int64_t T, int64_t D);
+
+/* The two halves of layer_open: after the first one, a test keeps tensors of l->g that it wants to read. */
+void layer_build(struct layer *l, const char *text, int64_t T, int64_t D);
+void layer_plan(struct layer *l);
+
 void layer_run(struct layer *l);
 void layer_close(struct layer *l);
 

@@ -46,11 +46,26 @@ static int64_t wrong_sides(const struct layer *l, int64_t T) {
     return wrong;
 }
 
+/* The largest spread of the outputs of one parity, as a part of the distance between the parities. */
+static double spread(const struct layer *l, int64_t T) {
+    double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
+    for (int64_t b = 0; b < 2; b++)
+        for (int64_t t = 0, odd = 0; t < T; t++) {
+            odd ^= tensor_real(l->x)[2 * (b * T + t) + 1] > 0;
+            low[odd] = fmin(low[odd], (double)tensor_real(l->y)[2 * (b * T + t)]);
+            high[odd] = fmax(high[odd], (double)tensor_real(l->y)[2 * (b * T + t)]);
+        }
+    return fmax(high[0] - low[0], high[1] - low[1]) / (low[1] - high[0]);
+}
+
+/* A bit 0 writes exp(-40) of what a bit 1 writes, so 2000 of them stay below the rounding of a double. */
 START_TEST(signed_decay_solves_parity_at_any_length) {
     const int64_t T = 2000;
     struct layer l;
     parity_open(&l, "mamba2:state=1,headdim=4,range=signed", T);
     ck_assert_int_eq(wrong_sides(&l, T), 0);
+    double part = spread(&l, T);
+    ck_assert_msg(part >= 0 && part < 64 * REAL_EPSILON, "spread %g", part);
     layer_close(&l);
     parity_open(&l, "mamba2:state=1,headdim=4", T);
     ck_assert_int_gt(wrong_sides(&l, T), T / 4); /* a positive decay forgets instead */

@@ -5,6 +5,7 @@
 
 #include "core/graph_walk.h"
 #include "kernels/matrix/matrix.h"
+#include "kernels/matrix/state.h"
 #include "tests/lib/layer.h"
 
 /* --- the recurrences as they are printed -------------------------------------------------------------------------- */
@@ -169,6 +170,54 @@ START_TEST(an_erase_overwrites_and_reflects) {
 }
 END_TEST
 
+/* Row i of A = I - beta k k^T, as far as the state's DV columns go: the first DK tokens write the unit vectors under
+ * their own keys, the next one erases with beta and writes nothing, and the last DK read a row each. */
+static void fill_probe(struct scan *s, double beta, const double *key) {
+    const int64_t T = 2 * DK + 1;
+    memset(s->q->data, 0, tensor_bytes(s->q));
+    memset(s->v->data, 0, tensor_bytes(s->v));
+    for (int64_t r = 0; r < B * T * H; r++) {
+        int64_t t = r / H % T, i = t % (DK + 1);
+        real *k = tensor_real(s->k) + r * DK;
+        for (int c = 0; c < DK; c++) k[c] = t == DK ? (real)key[c] : 0;
+        if (t != DK) k[i < DK ? i : 0] = 1;
+        if (t < DV) tensor_real(s->v)[r * DV + t] = 1;
+        tensor_real(s->gate)[r] = (real)(t < DK ? 1 : t == DK ? beta : 0);
+        if (t > DK) tensor_real(s->q)[r * DK + t - DK - 1] = 1;
+    }
+}
+
+/* The singular values of I - beta k k^T lie between |1 - beta|, which k has, and 1, which all that is orthogonal to k
+ * has. Here the last component of k is 0, so that the state's DV columns hold k. */
+START_TEST(an_erase_shrinks_no_vector_more_than_its_key) {
+    static const double betas[] = {0, 0.25, 1, 1.5, 2}, key[DK] = {0.1, -0.7, 0.5, 0.5};
+    const int64_t T = 2 * DK + 1;
+    for (size_t b = 0; b < sizeof betas / sizeof *betas; b++) {
+        struct scan s;
+        struct step_state state = first_state();
+        double least = fabs(1 - betas[b]);
+        scan_open(&s, DELTANET, kernels[_i], T);
+        fill_probe(&s, betas[b], key);
+        graph_forward(&s.g, &state);
+        for (int trial = 0; trial < 20; trial++) {
+            double x[DV], length = 0, image = 0;
+            for (int j = 0; j < DV; j++) x[j] = trial == 0 ? key[j] : sin(1 + 7.0 * trial + 3 * j);
+            for (int j = 0; j < DV; j++) length += x[j] * x[j];
+            for (int i = 0; i < DK; i++) {
+                double row = 0;
+                for (int j = 0; j < DV; j++) row += value_at(s.o, (T - DK + i) * H * DV + j) * x[j];
+                image += row * row;
+            }
+            double factor = sqrt(image / length), rounding = 16 * REAL_EPSILON;
+            ck_assert_msg(factor >= least - rounding && factor <= 1 + rounding, "beta %g: a vector is scaled by %g",
+                          betas[b], factor);
+            if (trial == 0) expect_near(factor, least, 16 * REAL_EPSILON, "scale of the key");
+        }
+        graph_free(&s.g);
+    }
+}
+END_TEST
+
 /* --- mixers that are alike ---------------------------------------------------------------------------------------- */
 
 /* Parameters of one name start alike, so both have the same. */
@@ -269,6 +318,38 @@ START_TEST(rwkv7_is_deltanet_or_linear_attention) {
 }
 END_TEST
 
+/* The decay of every channel lies between exp(-exp(-1/2)) and 1, whatever the weights. */
+START_TEST(rwkv7_forgets_at_most_a_part) {
+    enum { T = 37, D = 8 };
+    static const double biases[] = {-60, -1, 0, 3, 60};
+    const double least = exp(-exp(-0.5));
+    for (size_t i = 0; i < sizeof biases / sizeof *biases; i++) {
+        struct layer l;
+        struct tensor *w = NULL;
+        double low = INFINITY, high = 0;
+        layer_build(&l, "rwkv7:heads=2", T, D);
+        for (int k = 0; k < l.g.n_calls; k++)
+            if (l.g.calls[k].op == op_find("scan_delta")) w = l.g.calls[k].in[DELTA_DECAY];
+        ck_assert(w && tensor_count(w) == 2 * T * D);
+        tensor_keep(w);
+        layer_plan(&l);
+        layer_set_all(&l, "decay.bias", biases[i]);
+        multiply(&l, "decay.up", 100);
+        for (int64_t e = 0; e < 8 * D; e++) layer_values(&l, "decay.down")[e] = (real)sin(1.0 + (double)e);
+        layer_run(&l);
+        for (int64_t e = 0; e < tensor_count(w); e++) {
+            low = fmin(low, value_at(w, e));
+            high = fmax(high, value_at(w, e));
+        }
+        ck_assert_msg(low >= least * (1 - 2 * REAL_EPSILON) && high <= 1, "bias %g: decays from %g to %g", biases[i],
+                      low, high);
+        if (biases[i] > 50) expect_near(low, least, 4 * REAL_EPSILON, "the least decay");
+        if (biases[i] < -50) expect_near(high, 1, 4 * REAL_EPSILON, "the largest decay");
+        layer_close(&l);
+    }
+}
+END_TEST
+
 START_TEST(rwkv7_without_a_share_of_the_first_values_has_none) {
     struct layer a, b;
     rwkv_open(&a, "rwkv7:heads=2,vmix=yes", 23, 8);
@@ -283,10 +364,7 @@ START_TEST(rwkv7_without_a_share_of_the_first_values_has_none) {
 END_TEST
 
 /* Tokens one-hot: 0 holds, the others write their own value under one key. The state is what was written last, at any
- * length. Such resets are all that one layer tracks exactly. diag(w) - kk (a o kk)^T has the determinant prod w times
- * (1 - sum a kk^2 / w). With w = 1 it is not negative, since a is in (0, 1) and kk has length 1, while a transposition
- * has -1. Only together with a decay, which forgets, does an eigenvalue become negative, and it stays above -0.46. So
- * no weights let a single layer track S3 or S5; the paper's construction for regular languages takes four layers. */
+ * length. Such resets are what one layer can track; models/matrix/rwkv7.c says why it cannot track S5. */
 START_TEST(rwkv7_tracks_resets_at_any_length) {
     enum { T = 2000, D = 4 };
     struct layer l;
@@ -329,9 +407,11 @@ Suite *check_delta(void) {
     tcase_add_loop_test(tests, every_rule_is_the_printed_recurrence, 0, N_KERNELS);
     tcase_add_test(tests, vector_gates_hold_scalar_ones);
     tcase_add_test(tests, an_erase_overwrites_and_reflects);
+    tcase_add_loop_test(tests, an_erase_shrinks_no_vector_more_than_its_key, 0, N_KERNELS - 1);
     tcase_add_test(tests, gated_deltanet_is_deltaproduct_of_one_step);
     tcase_add_test(tests, gdn2_with_one_gate_a_head_is_kda);
     tcase_add_test(tests, rwkv7_is_deltanet_or_linear_attention);
+    tcase_add_test(tests, rwkv7_forgets_at_most_a_part);
     tcase_add_test(tests, rwkv7_without_a_share_of_the_first_values_has_none);
     tcase_add_test(tests, rwkv7_tracks_resets_at_any_length);
     suite_add_tcase(suite, tests);
