@@ -39,7 +39,7 @@ enum option_flag {
     OPT_OPEN = 512,    /* how, where and how long numbers are computed; profiles do not set it */
     OPT_FOLD = 1024,   /* which part of a task's examples is the test set; reports show the mean over all parts */
     OPT_TESTED = 8192, /* set to each value of a task's test_length in turn, for test examples of that length */
-    OPT_STATE = 16384, /* size of the state of mixers whose state does not depend on the width; --match sets it */
+    OPT_STATE = 16384, /* the option of a mixer by which --match sets the size of its state */
     OPT_FOUND = 2048,  /* the program finds it in a file (the file's hash); it is neither part of names nor a flag */
     /* A file or a folder. An empty text (for example an unset variable of the shell) is refused, because it would name
      * the root folder or count as not given. The default may be empty. */

@@ -127,14 +127,18 @@ enum status setup_match(struct setup *s, struct error *e) {
     TRY(label_apply(&asked, wishes, &k.wish, "--match", e));
     if (!k.wish.params == !k.wish.state)
         return fail(e, ST_USAGE, "--match %.60s: expected params=N or state=N, one of the two", text);
-    if (k.wish.state) TRY(state_follows(s, &k, &follows, e));
-    for (const struct option *o = s->spec.model.model->options; !follows && o->name; o++)
+    for (const struct option *o = s->spec.model.model->options; k.wish.state && o->name; o++)
         if (o->flags & OPT_STATE) k.option = o;
-    if (!follows && !k.option)
+    if (k.wish.state && !k.option) TRY(state_follows(s, &k, &follows, e));
+    if (!follows)
         return fail(e, ST_USAGE,
                     "--match %.60s: the state of %s follows neither the width nor an option of it; "
                     "match params",
                     text, s->spec.model.model->name);
-    TRY(choose(s, &k, e));
-    return config_set(&s->spec.config, "match", "", e);
+    enum status status = choose(s, &k, e);
+    for (int64_t *dim = &s->spec.config.net.dim; status == ST_USAGE && k.option && *dim > 1;) {
+        *dim /= 2; /* at this width even the smallest state is too large */
+        status = choose(s, &k, e);
+    }
+    return status != ST_OK ? status : config_set(&s->spec.config, "match", "", e);
 }

@@ -23,7 +23,7 @@ struct mamba2 {
 };
 
 static const struct option options[] = {
-    {"state", OPT_INT, offsetof(struct mamba2, state), "128", 1, 1 << 16, NULL, "state size S of a channel", 0},
+    {"state", OPT_INT, offsetof(struct mamba2, state), "128", 1, 1 << 16, NULL, "state size S of a channel", OPT_STATE},
     {"headdim", OPT_INT, offsetof(struct mamba2, headdim), "auto", 1, 1 << 16, NULL,
      "channels P per head, divides expand * width; auto: the largest divisor up to 64", OPT_AUTO},
     {"conv", OPT_INT, offsetof(struct mamba2, conv), "4", 1, 64, NULL, "width of the causal convolution", 0},

@@ -35,7 +35,7 @@ struct mamba3 {
 };
 
 static const struct option options[] = {
-    {"state", OPT_INT, offsetof(struct mamba3, state), "128", 1, 1 << 16, NULL, "state size S of a channel", 0},
+    {"state", OPT_INT, offsetof(struct mamba3, state), "128", 1, 1 << 16, NULL, "state size S of a channel", OPT_STATE},
     {"headdim", OPT_INT, offsetof(struct mamba3, headdim), "auto", 1, 1 << 16, NULL,
      "channels P per head, divides expand * width; auto: the largest divisor up to 64", OPT_AUTO},
     {"expand", OPT_INT, offsetof(struct mamba3, expand), "2", 1, 64, NULL, "inner width over outer width", 0},

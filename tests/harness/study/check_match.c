@@ -37,7 +37,11 @@ static const struct {
                {"lstm", "state=64", 64, 0.01, "\ndim="},
                {"s5", "state=40", 40, 0.01, "\nmodel.state=20\n"},
                {"lru", "state=41", 41, 0.03, "\nmodel.state="},
-               {"bdlru:m=3", "state=60", 60, 0.01, "\nmodel.blocks=20\n"}};
+               {"bdlru:m=3", "state=60", 60, 0.01, "\nmodel.blocks=20\n"},
+               {"mamba2", "state=256", 256, 0.01, "\nmodel.state=1\n"},
+               {"mamba2:range=signed", "state=1024", 1024, 0.01, "\nmodel.state=4\n"},
+               {"mamba2", "state=100", 100, 0.3, "\ndim=64\n"}, /* at width 128 a state has 256 numbers or more */
+               {"mamba3", "state=256", 256, 0.3, "\nmodel.state=4\n"}};
 
 START_TEST(the_size_comes_nearest_and_the_run_is_the_one_that_names_it) {
     char flags[80], dim[80];
@@ -50,7 +54,7 @@ START_TEST(the_size_comes_nearest_and_the_run_is_the_one_that_names_it) {
                   got, matched[_i].wished);
     ck_assert_str_eq(s->spec.config.match, "");
     ck_assert_msg(strstr(s->id.text, matched[_i].named) != NULL, "%s", s->id.text);
-    if (strstr(matched[_i].named, "dim")) {
+    if (!strcmp(matched[_i].named, "\ndim=")) {
         snprintf(dim, sizeof dim, "dim=%lld\n", (long long)s->spec.config.net.dim);
         struct setup *plain = setup_on(matched[_i].model, dim, &e);
         ck_assert_msg(plain != NULL, "%s", e.text);
