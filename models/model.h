@@ -47,6 +47,8 @@ struct model {
 };
 
 #define MODEL_INST_BYTES 512
+    /* For a mixer whose layers differ: the number of layers after which they are the same again. NULL: 1. */
+    int64_t (*period)(const void *inst);
 
 const struct model *const *model_list(void); /* NULL-terminated */
 const struct model *model_find(const char *name);

@@ -19,9 +19,14 @@ static const struct option options[] = {
 
 extern const struct model model_mlstm, model_slstm;
 
+static int64_t period(const void *inst) {
+    const struct xlstm *o = inst;
+    return o->m + o->s;
+}
+
 static const struct model *mixer_of(const void *inst, int64_t layer) {
     const struct xlstm *o = inst;
-    return layer % (o->m + o->s) < o->m ? &model_mlstm : &model_slstm;
+    return layer % period(o) < o->m ? &model_mlstm : &model_slstm;
 }
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
@@ -57,4 +62,5 @@ const struct model model_xlstm = {
     .build = build,
     .state_floats = state_floats,
     .takes_mlp = takes_mlp,
+    .period = period,
 };

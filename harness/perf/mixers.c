@@ -142,9 +142,18 @@ static void count_graph(struct step_count *n, const struct graph *g, bool backwa
     }
 }
 
+/* *layers: the layers that a net needs to have each kind of the model's layers. */
+static enum status count_layers(const char *model, int64_t *layers, struct error *e) {
+    struct model_choice choice;
+    TRY(model_parse(&choice, model, e));
+    *layers = choice.model->period ? choice.model->period(choice.inst) : 1;
+    if (*layers < 1) *layers = 1; /* setup_make says what is wrong with such options */
+    return ST_OK;
+}
+
 /* Counts a step of the model on the request's device. Errors: the model does not fit; its step cannot be captured. */
-static enum status count_mixer(const struct perf_launches_request *q, const char *model, struct step_count *n,
-                               struct error *e) {
+static enum status count_mixer(const struct perf_launches_request *q, const char *model, int64_t layers,
+                               struct step_count *n, struct error *e) {
     struct config c;
     char task[64];
     TRY(config_default(&c, e));
@@ -152,6 +161,7 @@ static enum status count_mixer(const struct perf_launches_request *q, const char
     TRY(config_set(&c, "device", q->device, e));
     TRY(config_set(&c, "precision", precision_name((enum precision)q->precision), e));
     c.net.dim = q->dim;
+    c.net.layers = layers;
     c.batch = q->batch;
     TRY(config_set(&c, "epochs", "10", e));
     c.quiet = true;
@@ -185,15 +195,19 @@ enum status perf_launches(const struct perf_launches_request *q, struct error *e
     for (const struct model *const *m = model_list(); *m; m++) {
         const char *name = q->model ? q->model : (*m)->name;
         struct step_count n = {0};
+        int64_t layers = 1;
+        char of[32] = "";
         if ((*m)->hidden && !q->model) continue;
-        enum status status = count_mixer(q, name, &n, &why);
+        enum status status = count_layers(name, &layers, &why);
+        if (status == ST_OK) status = count_mixer(q, name, layers, &n, &why);
+        if (layers > 1) snprintf(of, sizeof of, ", %" PRId64 " layers", layers);
         if (status != ST_OK && q->model) return fail(e, status, "%s", why.text);
         if (m == model_list()) printf("%s", head);
         if (status == ST_OK)
-            printf("| %s | %" PRId64 " | %" PRId64 " | %.4g | %.3g | %.4g |\n", name, n.calls, n.launches,
+            printf("| %s%s | %" PRId64 " | %" PRId64 " | %.4g | %.3g | %.4g |\n", name, of, n.calls, n.launches,
                    n.cost.bytes / 1e6, n.scratch / 1e6, n.cost.flops / 1e6);
         else
-            printf("| %s | - | - | - | - | - |\n", name);
+            printf("| %s%s | - | - | - | - | - |\n", name, of);
         fflush(stdout);
         if (q->model) break;
     }
