@@ -294,7 +294,8 @@ static struct residual s5_layer(struct graph *g, const struct backbone *b, const
  *   MAD     all: its optimiser ignores the mixers' tags (athms/mad-lab, mad/model/pl_model_wrapper.py)
  *   SLiCE   all except the embedding: its training loop ignores tags too (structured-linear-cdes, train.py)
  *   pLSTM   only its maps, on images (ml-jku/plstm_experiments)
- *   xLSTM   only matrices, without the embedding (NX-AI/xlstm, utils.py)
+ *   xLSTM   only matrices, without the embedding (NX-AI/xlstm, utils.py); models/slstm.c says which mixers' parameters
+ *           its authors exempt besides
  *   S5      all except a state's dynamics and the norms. These two learn at their own rate, ssm_lr; the others learn at
  *           lr_factor times that, 3 to 5 (lindermanlab/S5, bin/run_experiments)
  * Biases start at 0 in MAD's, S5's and pLSTM's nets, as in the authors' code, and like weights in SLiCE's (the

@@ -24,7 +24,10 @@ struct model {
     bool takes_rows_before;       /* the net may have rows before its tokens (graph_builder.rows_before) */
     const char *small;            /* labels of its variants at small sizes, for the tests, separated by blanks */
     bool hidden;                  /* the template: tested like the others, not shown by `lrnn list` */
-    int version;                  /* raised when bits of its trainings change; 0 means 1 (harness/study/numerics.h) */
+    /* Names of the mixer's parameters that its authors exempt from decay, besides the group PARAM_STATE, separated by
+     * blanks; only --decay-all no reads them. */
+    const char *undecayed;
+    int version; /* raised when bits of its trainings change; 0 means 1 (harness/study/numerics.h) */
 
     /* Checks that the options fit the sizes, and fills OPT_AUTO fields that are 0; a mixer on a grid fills them with
      * the image's sides. ST_USAGE names both numbers. */
@@ -44,11 +47,14 @@ struct model {
     /* Whether xLSTM's nets give the layer an MLP: they do after sLSTM, which has no maps to another width
      * and back. NULL: no layer gets one. */
     bool (*takes_mlp)(const void *inst, int64_t layer);
+    /* For a mixer whose layers differ: the number of layers after which they are the same again. NULL: 1. */
+    int64_t (*period)(const void *inst);
 };
 
 #define MODEL_INST_BYTES 512
-    /* For a mixer whose layers differ: the number of layers after which they are the same again. NULL: 1. */
-    int64_t (*period)(const void *inst);
+
+/* Whether --decay-all no exempts a parameter of a net with this mixer: one of PARAM_STATE or of `undecayed`. */
+bool model_exempts(const struct model *m, const struct param *p);
 
 const struct model *const *model_list(void); /* NULL-terminated */
 const struct model *model_find(const char *name);

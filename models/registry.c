@@ -24,6 +24,19 @@ const struct model *model_find(const char *name) {
     return NULL;
 }
 
+/* Whether `word` is one of `words`, in which blanks separate words. */
+static bool has_word(const char *words, const char *word) {
+    size_t n = strlen(word);
+    for (const char *at = strstr(words, word); at; at = strstr(at + 1, word))
+        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || !at[n])) return true;
+    return false;
+}
+
+bool model_exempts(const struct model *m, const struct param *p) {
+    const char *mixer = strstr(p->name, ".mixer"), *own = mixer ? strchr(mixer + 1, '.') : NULL;
+    return p->spec.group == PARAM_STATE || (own && m->undecayed && has_word(m->undecayed, own + 1));
+}
+
 static const char *name_of(const void *models, int i) {
     return ((const struct model *const *)models)[i]->name;
 }

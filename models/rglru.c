@@ -8,8 +8,10 @@
  *
  * De et al. 2024 (Griffin, arXiv 2402.19427); google-deepmind/recurrentgemma, which leaves the root out at a document's
  * first token and whose initial values these are: maps N(0, 1 / inputs), convolution N(0, 0.01 / width), biases 0, A
- * such that exp(-softplus(A)) = rho with rho^2 uniform in (0.9^2, 0.999^2). The release exempts no parameter from
- * decay; here A is exempt, like the rates of other state spaces. */
+ * such that exp(-softplus(A)) = rho with rho^2 uniform in (0.9^2, 0.999^2). The release's fine-tuning
+ * (colabs/fine_tuning_tutorial_jax.ipynb) exempts from decay A, the maps and biases of both gates, all other biases,
+ * norms and the embedding. A is in the group of a state's dynamics here, as the rates of other state spaces are; the
+ * gates and biases are exempt with --decay-all no. */
 #include "kernels/dense/dense.h"
 #include "kernels/gated/gated.h"
 #include "kernels/move/move.h"
@@ -104,6 +106,7 @@ const struct model model_rglru = {
     .options = options,
     .small = "rglru:heads=3 rglru:width=8,heads=2,conv=2",
     .inst_bytes = sizeof(struct rglru),
+    .undecayed = "input.weight input.bias decay.weight decay.bias x.bias y.bias conv.bias out.bias",
     .version = 2,
     .causal = true,
     .check = check,

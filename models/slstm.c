@@ -9,7 +9,10 @@
  * Beck et al. 2024 (xLSTM), Eq. 8 to 17; NX-AI/xlstm (blocks/slstm), whose start this is: W N(0, 2 / 5D), R and
  * biases 0, but the f bias 5 - 12 (j / (dh - 1))^(0.3 + 1.3 layer / (layers - 1)) in channel j of its head. There the
  * layer's fgate feeds the cell's i and igate its f; both read xc, so only names differ: i.weight is its fgate.weight.
- * The release puts dropout before the head norm; the nets here have it after the mixer. */
+ * The release has dropout before the head norm; the nets here have it after the mixer.
+ *
+ * The release decays what has `weight` but not `norm` in its name (xlstm/utils.py), so neither biases nor norms nor R,
+ * which is _recurrent_kernel_ there. --decay-all no does the same. --backbone xlstm alone decays R. */
 #include "kernels/dense/dense.h"
 #include "kernels/norm/norm.h"
 #include "kernels/stable/stable.h"
@@ -85,5 +88,6 @@ const struct model model_slstm = {
     .check = check,
     .build = build,
     .state_floats = state_floats,
+    .undecayed = "recurrent.weight bias conv.bias norm.weight",
     .takes_mlp = takes_mlp,
 };

@@ -58,6 +58,7 @@ const struct model model_xlstm = {
     .small = "xlstm:heads=3 xlstm:m=0,s=1,heads=2",
     .inst_bytes = sizeof(struct xlstm),
     .causal = true,
+    .undecayed = "recurrent.weight bias gates.bias conv.bias norm.weight skip",
     .check = check,
     .build = build,
     .state_floats = state_floats,

@@ -36,6 +36,8 @@ static const struct option flags[] = {
     {"length", OPT_INT, AT(length), "auto", 1, 1e9, NULL, "tokens per sequence; auto = the task's, or 16", OPT_AUTO},
     {"vocab", OPT_INT, AT(vocab), "auto", 1, 1e9, NULL, "token and label ids; auto = the task's, or 120", OPT_AUTO},
     {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "describe the model's net for this task, with its read-out", 0},
+    {"decay-all", OPT_CHOICE, AT(config.decay_all), "auto", 0, 0, "auto yes no",
+     "show which parameters --decay acts on with this --decay-all", 0},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "print the model's parameters as one JSON object", 0},
     {0},
 };
@@ -142,7 +144,8 @@ static void print_measure(const struct info_flags *f, const struct measure *m) {
         (double)m->planned / 1e6, (double)m->live / 1e6, (double)m->params.floats * sizeof(real) * 4 / 1e6);
 }
 
-static void print_params(const struct params *params, const struct backbone *b) {
+static void print_params(const struct measure *m, const struct config *c) {
+    const struct params *params = &m->params;
     int width = 0;
     for (int i = 0; i < params->n; i++)
         if ((int)strlen(params->list[i].name) > width) width = (int)strlen(params->list[i].name);
@@ -150,26 +153,28 @@ static void print_params(const struct params *params, const struct backbone *b) 
         "parameters: group, whether --decay decays it, its rate as a part of --lr, name as in `lrnn export`, shape\n");
     for (int i = 0; i < params->n; i++) {
         const struct param *p = &params->list[i];
-        struct param_rule rule = backbone_param_rule(b, p->spec.group);
+        bool decays = graphs_decays(c, m->choice.model, p);
+        double rate = backbone_param_rule(&c->net, p->spec.group).rate;
         if (p->spec.group == PARAM_CONST)
             printf("  %-9s  never trained  ", param_group_names[p->spec.group]);
         else
-            printf("  %-9s  %-3s  %-8.4g  ", param_group_names[p->spec.group], rule.decays ? "yes" : "no", rule.rate);
+            printf("  %-9s  %-3s  %-8.4g  ", param_group_names[p->spec.group], decays ? "yes" : "no", rate);
         printf("%-*s  ", width, p->name);
         for (int a = 0; a < p->spec.rank; a++) printf("[%" PRId64 "]", p->spec.dims[a]);
         printf("\n");
     }
 }
 
-static void print_model_json(const struct model *model, const struct params *params, const struct backbone *b) {
-    printf("{\"model\":\"%s\",\"trained\":%" PRId64 ",\"params\":[", model->name, params_trained(params));
+static void print_model_json(const struct measure *m, const struct config *c) {
+    const struct params *params = &m->params;
+    printf("{\"model\":\"%s\",\"trained\":%" PRId64 ",\"params\":[", m->choice.model->name, params_trained(params));
     for (int i = 0; i < params->n; i++) {
         const struct param *p = &params->list[i];
-        struct param_rule rule = backbone_param_rule(b, p->spec.group);
+        bool decays = graphs_decays(c, m->choice.model, p);
         char rate[32];
-        format_double(rule.rate, rate, sizeof rate);
+        format_double(backbone_param_rule(&c->net, p->spec.group).rate, rate, sizeof rate);
         printf("%s{\"name\":\"%s\",\"group\":\"%s\",", i ? "," : "", p->name, param_group_names[p->spec.group]);
-        if (p->spec.group != PARAM_CONST) printf("\"decay\":%s,\"rate\":%s,", rule.decays ? "true" : "false", rate);
+        if (p->spec.group != PARAM_CONST) printf("\"decay\":%s,\"rate\":%s,", decays ? "true" : "false", rate);
         printf("\"shape\":[");
         for (int a = 0; a < p->spec.rank; a++) printf("%s%" PRId64, a ? "," : "", p->spec.dims[a]);
         printf("]}");
@@ -181,14 +186,14 @@ static enum status info_model(const char *text, const struct info_flags *f, stru
     struct measure m = {0};
     enum status status = measure_net(&m, text, f, e);
     if (status == ST_OK && f->json) {
-        print_model_json(m.choice.model, &m.params, &f->config.net);
+        print_model_json(&m, &f->config);
     } else if (status == ST_OK) {
         const struct model *model = m.choice.model;
         printf("%s: %s\n", model->name, model->summary);
         print_block("equation", model->equation);
         printf("causal: %s\n", model->causal ? "yes" : "no");
         print_options(model->name, model->options, m.choice.inst);
-        print_params(&m.params, &f->config.net);
+        print_params(&m, &f->config);
         print_measure(f, &m);
     }
     graph_free(&m.graph);
@@ -280,10 +285,10 @@ static enum status info_kernel(const char *text, const struct info_flags *f, str
     return ST_OK;
 }
 
-/* ST_USAGE: --json or --task was given, but the name is no model. */
+/* ST_USAGE: --json, --task or --decay-all was given, but the name is no model. */
 static enum status refuse_of_net(const char *name, const struct info_flags *f, struct error *e) {
-    if (!f->json && !*f->task) return ST_OK;
-    return fail(e, ST_USAGE, "info: --task and --json are for models, and '%s' is none", name);
+    if (!f->json && !*f->task && f->config.decay_all == DECAY_AS_NET) return ST_OK;
+    return fail(e, ST_USAGE, "info: --task, --json and --decay-all are for models, and '%s' is none", name);
 }
 
 static void print_pairs(const struct label *l) {

@@ -24,7 +24,7 @@ const struct option config_options[] = {
      "floor of the cosine schedules as a share of --lr; 0 = use --lr-min", 0},
     {"decay", OPT_REAL, AT(decay), "0", 0, 100, NULL, "decoupled weight decay", 0},
     {"decay-all", OPT_CHOICE, AT(decay_all), "auto", 0, 0, "auto yes no",
-     "parameters that --decay acts on; yes = all, no = not the mixer's state, auto = as in the paper", 0},
+     "what --decay acts on; yes = all, no = not what the mixer's authors exempt, auto = as in the paper", 0},
     {"match", OPT_TEXT_FIELD, AT(match), "", 0, 0, NULL,
      "size to come nearest to: params=N chooses the width, state=N the width or a mixer's option", 0},
     {"beta1", OPT_REAL, AT(beta1), "0.9", 0, 0.999999, NULL, "AdamW beta1", 0},

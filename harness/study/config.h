@@ -15,8 +15,10 @@
 /* --keep-weights, in the order of its choices. */
 enum keep_weights { KEEP_NONE, KEEP_BEST, KEEP_ALL };
 
-/* --decay-all, in the order of its choices. */
+/* --decay-all, in the order of its choices. The version is of DECAY_AS_MIXER (numerics.h), for mixers that list
+ * parameters in `undecayed`. */
 enum decay_all { DECAY_AS_NET, DECAY_ALL, DECAY_AS_MIXER };
+#define DECAY_ALL_VERSION 2
 
 /* --select, in the order of its choices. */
 enum select { SELECT_BEST, SELECT_LAST };

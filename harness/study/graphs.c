@@ -51,10 +51,16 @@ enum status graphs_build_evaluation(struct graph *g, const struct setup *s, cons
 
 /* --- the update --------------------------------------------------------------------------------------------------- */
 
+bool graphs_decays(const struct config *c, const struct model *m, const struct param *p) {
+    bool exempt = c->decay_all == DECAY_AS_MIXER && model_exempts(m, p);
+    return c->decay_all == DECAY_ALL || (backbone_param_rule(&c->net, p->spec.group).decays && !exempt);
+}
+
 /* Lists segments of neighbouring parameters that have the same decay and rate. The padding between them is zeros, and
  * an update leaves zeros zero. */
-static enum status list_segments(struct graph *g, const struct params *p, const struct config *c,
+static enum status list_segments(struct graph *g, const struct params *p, const struct setup *s,
                                  struct adamw_attr *attr, struct error *e) {
+    const struct config *c = &s->spec.config;
     struct adamw_segment *list = graph_alloc(g, (size_t)(p->n + 1) * sizeof *list);
     int n = 0;
     if (!list) return graph_status(g, e);
@@ -62,8 +68,7 @@ static enum status list_segments(struct graph *g, const struct params *p, const 
         const struct param *q = &p->list[i];
         if (q->spec.group == PARAM_CONST) continue;
         struct param_rule rule = backbone_param_rule(&c->net, q->spec.group);
-        bool spared = c->decay_all == DECAY_AS_MIXER && q->spec.group == PARAM_STATE;
-        double decay = c->decay_all == DECAY_ALL || (rule.decays && !spared) ? c->decay : 0;
+        double decay = graphs_decays(c, s->spec.model.model, q) ? c->decay : 0;
         bool alike = n && list[n - 1].decay == decay && list[n - 1].rate == rule.rate;
         if (alike && p->list[i - 1].spec.group != PARAM_CONST)
             list[n - 1].count = q->offset + q->count - list[n - 1].offset;
@@ -89,7 +94,7 @@ enum status graphs_build_update(struct graph *g, const struct setup *s, const st
     struct adamw_attr attr = {.beta1 = c->beta1, .beta2 = c->beta2, .eps = 1e-8, .clip = c->clip};
     struct step_attr begin = {.schedule = setup_schedule(s), .clip = c->clip};
     TRY(graph_create(g, &options, NULL, e));
-    TRY(list_segments(g, p, c, &attr, e));
+    TRY(list_segments(g, p, s, &attr, e));
     struct tensor *grad = borrowed(g, "gradient", p->grad, p->floats);
     step_begin(g, borrowed(g, "loss", loss, 1), grad, &begin);
     adamw(g, borrowed(g, "values", p->value, p->floats), grad, borrowed(g, "moment1", p->moment1, p->floats),

@@ -22,6 +22,9 @@ double graphs_step_flops(const struct graph *train);
 enum status graphs_build_evaluation(struct graph *g, const struct setup *s, const struct place *place,
                                     struct params *params, struct net *net, struct error *e);
 
+/* Whether --decay acts on a parameter of a net with the mixer `m`. */
+bool graphs_decays(const struct config *c, const struct model *m, const struct param *p);
+
 /* Builds the optimiser's update of all declared parameters. Its inputs are the parameters' arrays and `loss`, one
  * number on the same place. Before params_reserve, these arrays do not exist, and the graph can only be measured. */
 enum status graphs_build_update(struct graph *g, const struct setup *s, const struct place *place,

@@ -46,7 +46,7 @@ static bool any_op_or_kernel(void) {
 
 static bool any_net(void) {
     bool any = false;
-    for (const struct model *const *m = model_list(); *m; m++) any = any || (*m)->version > 1;
+    for (const struct model *const *m = model_list(); *m; m++) any = any || (*m)->version > 1 || (*m)->undecayed;
     for (int kind = 0; kind < BACKBONE_COUNT; kind++)
         any = any || backbone_traits(&(struct backbone){.kind = kind})->version > 1;
     return any;
@@ -78,6 +78,8 @@ enum status setup_numerics(const struct setup *s, char *text, size_t size, struc
     TRY(add(model->name, model->version, text, size, e));
     option_format_value(option_find(backbone_options, "backbone"), &s->spec.config.net, backbone, sizeof backbone);
     TRY(add(backbone, backbone_traits(&net)->version, text, size, e));
+    if (s->spec.config.decay_all == DECAY_AS_MIXER && model->undecayed)
+        TRY(add("decay-all", DECAY_ALL_VERSION, text, size, e));
     return any_op_or_kernel() ? add_graphs(s, text, size, e) : ST_OK;
 }
 

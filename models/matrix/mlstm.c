@@ -123,6 +123,7 @@ const struct model model_mlstm = {
     .small = "mlstm:heads=3 mlstm:heads=4,conv=2",
     .inst_bytes = sizeof(struct xlstm_cell),
     .causal = true,
+    .undecayed = "gates.bias conv.bias norm.weight skip",
     .check = check,
     .build = build,
     .state_floats = state_floats,

@@ -83,7 +83,7 @@ START_TEST(a_wish_that_cannot_be_met_is_refused) {
 END_TEST
 
 /* Elements that --decay acts on. */
-static int64_t decayed(const char *backbone, const char *decay_all) {
+static int64_t decayed(const char *model, const char *backbone, const char *decay_all) {
     char flags[120];
     struct error e = {0};
     struct params params = {0};
@@ -92,7 +92,7 @@ static int64_t decayed(const char *backbone, const char *decay_all) {
     struct place cpu = {.device = DEVICE_CPU};
     int64_t n = 0;
     snprintf(flags, sizeof flags, "dim=16\ndecay=0.1\nbackbone=%s\ndecay-all=%s\n", backbone, decay_all);
-    struct setup *s = setup_on("mamba2:headdim=8", flags, &e);
+    struct setup *s = setup_on(model, flags, &e);
     ck_assert_msg(s != NULL, "%s", e.text);
     ck_assert_int_eq(params_create(&params, &e), ST_OK);
     ck_assert_msg(graphs_build_training(&train, s, &cpu, &params, &net, &second, &e) == ST_OK, "%s", e.text);
@@ -107,12 +107,51 @@ static int64_t decayed(const char *backbone, const char *decay_all) {
 }
 
 START_TEST(decay_all_says_whether_the_state_decays) {
-    int64_t all = decayed("mad-lm", "yes");
-    ck_assert_int_eq(decayed("mad-lm", "auto"), all); /* MAD decays every parameter */
-    ck_assert_int_gt(all, decayed("mad-lm", "no"));   /* but dt.bias, A.log and skip */
-    ck_assert_int_gt(all, 0);
-    ck_assert_int_gt(decayed("s5", "yes"), decayed("s5", "auto"));
-    ck_assert_int_eq(decayed("s5", "no"), decayed("s5", "auto")); /* S5 exempts them itself */
+    const char *mamba2 = "mamba2:headdim=8";
+    ck_assert_int_gt(decayed(mamba2, "s5", "yes"), decayed(mamba2, "s5", "auto"));
+    ck_assert_int_eq(decayed(mamba2, "s5", "no"), decayed(mamba2, "s5", "auto")); /* S5 exempts them itself */
+}
+END_TEST
+
+/* In MAD's net, which decays every parameter, `no` exempts what the mixers' authors exempt: here with D = 16.
+ * A parameter of fewer than 16 elements counts as 16, to which it is padded. */
+START_TEST(decay_all_exempts_what_the_authors_exempt) {
+    static const struct {
+        const char *model;
+        int64_t exempt;
+    } cases[] = {{"mamba2:headdim=8", 3 * 16},                     /* dt.bias, A.log and skip of 4 heads */
+                 {"slstm:heads=2", 4 * 16 * 8 + 4 * 16 + 16 + 16}, /* recurrent.weight, bias, conv.bias, norm.weight */
+                 {"mlstm:heads=2", 16 + 3 * 32},                   /* gates.bias, conv.bias, norm.weight, skip */
+                 {"xlstm:heads=2", 16 + 3 * 32},                   /* one layer, an mLSTM */
+                 {"rglru:heads=2", 16 + 2 * (16 * 8 + 16) + 4 * 16}, /* A, both gates, four biases */
+                 {"mingru", 0},
+                 {"gla", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t all = decayed(cases[i].model, "mad-lm", "yes"), most = decayed(cases[i].model, "mad-lm", "no");
+        ck_assert_int_eq(decayed(cases[i].model, "mad-lm", "auto"), all);
+        ck_assert_msg(all - most == cases[i].exempt, "%s: %lld exempt, expected %lld", cases[i].model,
+                      (long long)(all - most), (long long)cases[i].exempt);
+    }
+}
+END_TEST
+
+/* The mixers that list parameters of their own give runs with --decay-all no another version; all others do not. */
+START_TEST(decay_all_no_of_such_a_mixer_has_a_version) {
+    static const struct {
+        const char *model, *flags;
+        bool marked;
+    } cases[] = {{"slstm", "decay-all=no\n", true},
+                 {"slstm", "decay-all=auto\n", false},
+                 {"slstm", "decay-all=yes\n", false},
+                 {"mamba2", "decay-all=no\n", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct error e = {0};
+        struct setup *s = setup_on(cases[i].model, cases[i].flags, &e);
+        ck_assert_msg(s != NULL, "%s", e.text);
+        ck_assert_msg((strstr(s->id.numerics, "+decay-all.2") != NULL) == cases[i].marked, "%s %s: %s", cases[i].model,
+                      cases[i].flags, s->id.numerics);
+        setup_free(s);
+    }
 }
 END_TEST
 
@@ -124,6 +163,8 @@ Suite *check_match(void) {
                         sizeof matched / sizeof *matched);
     tcase_add_test(tests, a_wish_that_cannot_be_met_is_refused);
     tcase_add_test(tests, decay_all_says_whether_the_state_decays);
+    tcase_add_test(tests, decay_all_exempts_what_the_authors_exempt);
+    tcase_add_test(tests, decay_all_no_of_such_a_mixer_has_a_version);
     suite_add_tcase(suite, tests);
     return suite;
 }
