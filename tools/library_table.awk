@@ -11,13 +11,10 @@ NR == 1 {
     print "|--:|--:|--:|--:|--:|--:|:--|"
     next
 }
-function cell(name) {
-    return $column[name] == "" ? "-" : $column[name]
-}
 {
     wall = $column["threads"] > 1 ? "wall_" : ""
     printf "| %d | %d | %d | %.2f | %s | %s | %s |\n", $column["threads"], $column["m"], $column["length"],
-        $column["lrnn_" wall "ms"], cell("compiled_loop_" wall "ratio"), cell("associative_scan_" wall "ratio"),
+        $column["lrnn_" wall "ms"], $column["compiled_loop_" wall "ratio"], $column["associative_scan_" wall "ratio"],
         $column["note"]
     batch = $column["batch"]
     states = $column["m"] * $column["blocks"]
