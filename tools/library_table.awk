@@ -12,6 +12,7 @@ NR == 1 {
     next
 }
 {
+    if ($column["threads"] > 1) many = 1
     wall = $column["threads"] > 1 ? "wall_" : ""
     printf "| %d | %d | %d | %.2f | %s | %s | %s |\n", $column["threads"], $column["m"], $column["length"],
         $column["lrnn_" wall "ms"], $column["compiled_loop_" wall "ratio"], $column["associative_scan_" wall "ratio"],
@@ -24,5 +25,5 @@ END {
     if (NR < 2) { print "library_table.awk: the file has no rows" > "/dev/stderr"; exit 1 }
     print ""
     printf "- Forward and backward of BD-LRU, batch %d, %d states, PyTorch %s; ratios to ours.\n", batch, states, torch
-    print "- On one thread: time of the processor; on two: time that passed, while other programs ran: rough ratios."
+    print "- On one thread: time of the processor." (many ? " On two: time that passed, while other programs ran." : "")
 }

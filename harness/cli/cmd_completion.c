@@ -17,7 +17,7 @@ static const char usages[] =
     "}\n"
     "_lrnn_help() { \"$1\" $2 --help=all 2>/dev/null; }\n"
     "_lrnn_names() { \"$1\" list \"$2\" | sed -n 's/^\\([a-z][^ ]*\\).*/\\1/p'; }\n"
-    "# The choices of a flag, which stand in brackets behind it; the reports have a list of their own.\n"
+    "# The choices of a flag, which stand in brackets after it; the reports have a list of their own.\n"
     "_lrnn_choices() {\n"
     "    if [ \"$3\" = --what ]; then\n"
     "        _lrnn_help \"$1\" \"$2\" | sed -n '/^reports$/,$s/^  \\([a-z]*\\) .*/\\1/p'\n"

@@ -347,13 +347,13 @@ static enum status check_own(const char *word, const char *flag, const char *val
     const struct option *o = row_key_flag(flag);
     if (!o) return ST_OK;
     if (!(o->flags & OPT_RATE) && row_key_is_list(flag, value))
-        return fail(e, ST_USAGE, "%s: a list behind one model's '@'; name the model once for each value of %s", word,
+        return fail(e, ST_USAGE, "%s: a list after one model's '@'; name the model once for each value of %s", word,
                     flag);
     if (o->flags & OPT_SEED)
         return fail(e, ST_USAGE, "%s: a seed of one model alone; --seeds lists those of all models", word);
     bool start = !strcmp(flag, "from"); /* add_runs says that a sweep cannot have --from */
     if ((o->flags & (OPT_RUNTIME | OPT_HERE) && !start) || !strcmp(flag, "device"))
-        return fail(e, ST_USAGE, "%s: '%s' is of all runs and cannot stand behind one model's '@'; give --%s instead",
+        return fail(e, ST_USAGE, "%s: '%s' is of all runs and cannot stand after one model's '@'; give --%s instead",
                     word, flag, flag);
     return ST_OK;
 }
