@@ -51,16 +51,19 @@ static void print_curve(const struct run_record *r) {
 }
 
 static enum status show(const char *out, const struct run_record *r, struct error *e) {
-    char command[8192], products[256], folder[4 * PATH_BYTES];
+    char command[8192], shown[8192], products[256], folder[4 * PATH_BYTES];
     struct error why;
     const struct run run = run_shown(&r->run);
     printf("run %.8s: %s on %s, lr %g, seed %" PRIu64 "\n\n", run.run_id, run.layers, run.task, run.lr, run.seed);
     enum status status = rerun_command(r, command, sizeof command, &why);
     if (status == ST_MEMORY) return fail(e, status, "%s", why.text);
     if (status == ST_OK) {
-        printf("again: %s%s\n   or: %s rerun %.8s --out %s\n\n", shell_program(),
-               text_shown(command, command, sizeof command) + strlen("lrnn"), shell_program(), run.run_id,
-               shell_word(out, folder, sizeof folder));
+        /* A command with control characters cannot be copied from a terminal. */
+        if (!strcmp(command, text_shown(command, shown, sizeof shown)))
+            printf("again: %s%s\n   or: ", shell_program(), shown + strlen("lrnn"));
+        else
+            printf("again: ");
+        printf("%s rerun %.8s --out %s\n\n", shell_program(), run.run_id, shell_word(out, folder, sizeof folder));
     } else
         printf("again: not here: %s\n\n", why.text);
     if (rerun_rounds(&run, products, sizeof products))

@@ -344,7 +344,9 @@ enum status own_file_mark(const char *drawn, const char *path, struct error *e) 
     unsigned char mark[MARK_WITHIN];
     char *bytes;
     size_t size, after = 0, n;
-    TRY(file_read(drawn, LARGEST_PICTURE, &bytes, &size, e));
+    struct error why; /* it would name the inner file */
+    enum status drew = file_read(drawn, LARGEST_PICTURE, &bytes, &size, &why);
+    if (drew != ST_OK) return fail(e, drew, "cannot write %s: what gnuplot drew cannot be read", path);
     if (text_ends(path, ".png")) {
         n = png_chunk(mark);
         after = size < PNG_END ? size : PNG_END;
