@@ -66,17 +66,15 @@ static enum status tell(const char *folder, const struct store_count *count, str
     return ST_OK;
 }
 
-/* Prints what killed processes have left. It damages no record, but takes room. */
+/* Prints what killed processes have left, even if a folder cannot be read. It damages no record, but takes room. */
 static enum status tell_leftovers(const char *folder, struct error *e) {
     char first[PATH_BYTES];
     int n;
-    TRY(leftovers_count(folder, &n, first, e));
-    if (n == 1) printf("%s: a killed process has left %s, which the next start of its run removes\n", folder, first);
+    enum status status = leftovers_count(folder, &n, first, e);
+    if (n == 1) printf("%s: a killed process has left %s; it may be deleted\n", folder, first);
     if (n > 1)
-        printf(
-            "%s: killed processes have left %d temporary files, one is %s; the next start of a run removes its own\n",
-            folder, n, first);
-    return ST_OK;
+        printf("%s: killed processes have left %d temporary files, one is %s; they may be deleted\n", folder, n, first);
+    return status;
 }
 
 /* Checks the other files of the folder. */

@@ -89,18 +89,6 @@ static int latest(const char *folder, const char *run_id) {
     return most;
 }
 
-/* Returns the time of the folder's file system, which also stamps claims that other machines touch. */
-static time_t folder_now(const char *folder) {
-    char path[PATH_BYTES], temporary[PATH_BYTES];
-    struct stat s;
-    if (path_format(path, sizeof path, NULL, "%s/now", folder) != ST_OK ||
-        temporary_write(path, "", 0, temporary, NULL) != ST_OK)
-        return time(NULL);
-    bool known = stat(temporary, &s) == 0;
-    unlink(temporary);
-    return known ? s.st_mtime : time(NULL);
-}
-
 /* Whether the claim is free: it then names no process. */
 static bool is_free(const struct claim_info *info) {
     return info->pid == 0;
@@ -176,7 +164,7 @@ enum status claim_take(struct claim *c, const char *out, const char *run_id, con
         if (!made) continue;
         memcpy(c->path, path, sizeof c->path);
         *state = CLAIM_MINE;
-        if (number > 0) leftovers_remove(out, run_id); /* a killed process leaves its claim, too */
+        if (number > 0) leftovers_remove(out, run_id); /* the process of the earlier claim may have been killed */
         return ST_OK;
     }
     return ST_OK; /* other processes try too; one of them gets it */

@@ -27,7 +27,7 @@ struct claim {
 /* Writes a run in words for its claim: "s3 lstm lr 0.001 seed 1". */
 void claim_words(char what[RECORD_TEXT], const char *task, const char *model, double lr, int64_t seed);
 
-/* Tries to claim the run, and with CLAIM_MINE removes what killed processes have left of it (leftovers.h).
+/* Tries to claim the run. CLAIM_MINE: this process has it; if the run has an earlier claim, leftovers_remove is called.
  * CLAIM_OTHERS: another process does it. `what` is the run in words (claim_words). ST_FAIL: the folder cannot be
  * written. */
 enum status claim_take(struct claim *c, const char *out, const char *run_id, const char *what, enum claim_state *state,

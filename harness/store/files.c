@@ -81,6 +81,17 @@ enum status temporary_write(const char *path, const void *bytes, size_t size, ch
     return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(reason));
 }
 
+time_t folder_now(const char *folder) {
+    char path[PATH_BYTES], temporary[PATH_BYTES];
+    struct stat s;
+    if (path_format(path, sizeof path, NULL, "%s/now", folder) != ST_OK ||
+        temporary_write(path, "", 0, temporary, NULL) != ST_OK)
+        return time(NULL);
+    bool known = stat(temporary, &s) == 0;
+    unlink(temporary);
+    return known ? s.st_mtime : time(NULL);
+}
+
 enum status write_file_atomic(const char *path, const void *bytes, size_t size, struct error *e) {
     char temporary[PATH_BYTES];
     TRY(file_target_check(path, e));

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "core/status.h"
 
@@ -29,6 +30,10 @@ enum status file_write_check(const char *path, struct error *e);
 /* Writes a file under a new, unique name in the folder of `path`, fsyncs and closes it; its name goes to `temporary`
  * (PATH_BYTES). On error nothing is left behind. ST_FAIL with path and reason. */
 enum status temporary_write(const char *path, const void *bytes, size_t size, char *temporary, struct error *e);
+
+/* Returns the time of the folder's file system, which stamps the files of all machines that share it. Writes a file and
+ * removes it; if that fails, returns this machine's time. */
+time_t folder_now(const char *folder);
 
 /* Gives a file a second name unless another file has that name. False with errno. If link() says EEXIST, this also
  * checks whether the name already belongs to the same file: on NFS the answer to a successful link can be lost, and

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/label.h"
@@ -18,18 +20,26 @@ static long writer_of(const char *name) {
     return isdigit((unsigned char)at[1]) ? strtol(at + 1, NULL, 10) : -1;
 }
 
-static bool is_left(const char *name) {
-    char path[64];
+/* Whether a killed process has left the file; gives its path (PATH_BYTES). *now is the time of the file system; 0: it
+ * is not known yet, and read if needed, which writes a file. */
+static bool is_left(const char *folder, const char *name, time_t *now, char *path) {
+    char process[64];
+    struct stat s;
     long pid = writer_of(name);
-    snprintf(path, sizeof path, "/proc/%ld", pid);
-    return pid > 0 && access(path, F_OK) != 0;
+    snprintf(process, sizeof process, "/proc/%ld", pid);
+    if (pid <= 0 || access(process, F_OK) == 0) return false;
+    if (path_format(path, PATH_BYTES, NULL, "%s/%s", folder, name) != ST_OK) return false;
+    if (lstat(path, &s) != 0 || !S_ISREG(s.st_mode)) return false;
+    if (*now == 0) *now = folder_now(folder);
+    return difftime(*now, s.st_mtime) >= LEFTOVER_S;
 }
 
 void leftovers_remove(const char *out, const char *run_id) {
     char folder[PATH_BYTES], path[PATH_BYTES], ours[64], runs[16];
-    snprintf(ours, sizeof ours, "%.40s.", run_id);
+    time_t now = 0;
+    snprintf(ours, sizeof ours, ".%.40s.", run_id);
     snprintf(runs, sizeof runs, "runs/%.2s", run_id);
-    const char *const folders[] = {runs, "checkpoints", "claims", "weights"};
+    const char *const folders[] = {runs, "checkpoints", "weights"};
     for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
         struct folder_names names;
         if (path_format(folder, sizeof folder, NULL, "%s/%s", out, folders[k]) != ST_OK ||
@@ -37,35 +47,51 @@ void leftovers_remove(const char *out, const char *run_id) {
             continue;
         for (int i = 0; i < names.n; i++) {
             const char *name = names.list[i]->d_name;
-            if (strncmp(name + strspn(name, "."), ours, strlen(ours)) == 0 && is_left(name) &&
-                path_format(path, sizeof path, NULL, "%s/%s", folder, name) == ST_OK)
-                unlink(path);
+            if (strncmp(name, ours, strlen(ours)) == 0 && is_left(folder, name, &now, path)) unlink(path);
         }
         folder_names_free(&names);
     }
 }
 
-/* Adds those in OUT/PLACE, and with `deeper` those in its folders. */
-static enum status count_in(const char *out, const char *place, bool deeper, int *n, char *first, struct error *e) {
-    char folder[PATH_BYTES], below[PATH_BYTES];
+/* What has been counted, with the first error. */
+struct count {
+    int n;
+    char *first;
+    time_t now;
+    enum status status;
+    struct error *e;
+};
+
+static bool is_folder(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* Counts those in a folder, and with `deeper` those in its folders AB. */
+static void count_in(struct count *c, const char *folder, bool deeper) {
+    char path[PATH_BYTES];
     struct folder_names names;
-    TRY(path_format(folder, sizeof folder, e, "%s/%s", out, place));
-    TRY(folder_names(&names, folder, e));
-    enum status status = ST_OK;
-    for (int i = 0; i < names.n && status == ST_OK; i++) {
+    enum status status = folder_names(&names, folder, c->status == ST_OK ? c->e : NULL);
+    if (c->status == ST_OK) c->status = status;
+    for (int i = 0; i < names.n; i++) {
         const char *name = names.list[i]->d_name;
-        if (deeper && strlen(name) == 2 && path_format(below, sizeof below, NULL, "%s/%s", place, name) == ST_OK)
-            status = count_in(out, below, false, n, first, e);
-        if (is_left(name) && (*n)++ == 0) status = path_format(first, PATH_BYTES, e, "%s/%s", folder, name);
+        if (is_left(folder, name, &c->now, path) && c->n++ == 0) memcpy(c->first, path, PATH_BYTES);
+        if (deeper && strlen(name) == 2 && path_format(path, sizeof path, NULL, "%s/%s", folder, name) == ST_OK &&
+            is_folder(path))
+            count_in(c, path, false);
     }
     folder_names_free(&names);
-    return status;
 }
 
 enum status leftovers_count(const char *out, int *n, char *first, struct error *e) {
+    static const char *const folders[] = {"runs", "checkpoints", "claims", "weights"};
+    char folder[PATH_BYTES];
+    struct count c = {.first = first, .e = e};
     *n = 0;
-    TRY(count_in(out, "runs", true, n, first, e));
-    TRY(count_in(out, "checkpoints", false, n, first, e));
-    TRY(count_in(out, "claims", false, n, first, e));
-    return count_in(out, "weights", false, n, first, e);
+    for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
+        TRY(path_format(folder, sizeof folder, e, "%s/%s", out, folders[k]));
+        count_in(&c, folder, k == 0);
+        *n = c.n;
+    }
+    return c.status;
 }

@@ -1,4 +1,5 @@
-/* check_claim.c - claims: one owner a run, whoever asks, and none for ever. */
+/* check_claim.c - claims: one owner a run, whoever asks, and none for ever; and temporary files that killed processes
+ * have left. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 #include "harness/store/claim.h"
 #include "harness/store/files.h"
+#include "harness/store/leftovers.h"
 #include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
@@ -33,6 +35,11 @@ static enum claim_state take(struct claim *c) {
     return state;
 }
 
+static void set_age(const char *path, int age_s) {
+    struct timespec times[2] = {{time(NULL) - age_s, 0}, {time(NULL) - age_s, 0}};
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
 /* A claim file by other hands. */
 static void write_claim(int number, const char *text, int age_s) {
     char path[SCRATCH_BYTES + 64];
@@ -43,8 +50,7 @@ static void write_claim(int number, const char *text, int age_s) {
     ck_assert_ptr_nonnull(f);
     fputs(text, f);
     fclose(f);
-    struct timespec times[2] = {{time(NULL) - age_s, 0}, {time(NULL) - age_s, 0}};
-    ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+    set_age(path, age_s);
 }
 
 START_TEST(a_run_is_claimed_once_until_it_is_released) {
@@ -217,6 +223,76 @@ START_TEST(of_many_who_want_a_run_one_gets_it) {
 }
 END_TEST
 
+/* --- leftovers ---------------------------------------------------------------------------------------------------- */
+
+enum { YOUNG = (int)LEFTOVER_S - 60, OLD = (int)LEFTOVER_S + 60 };
+
+#define NOBODY 99999999L /* Linux numbers no process above 4194304 */
+
+/* A temporary file of a process. */
+static void write_left(const char *name, long pid, int age_s) {
+    char path[PATH_BYTES], in[PATH_BYTES];
+    struct error e = {0};
+    snprintf(in, sizeof in, "%s/%.*s", folder, (int)(strrchr(name, '/') - name), name);
+    ck_assert_msg(make_folder(in, &e) == ST_OK, "%s", e.text);
+    snprintf(path, sizeof path, "%s/%s.%ld.1a.0.tmp", folder, name, pid);
+    spill(path, "half", 4);
+    set_age(path, age_s);
+}
+
+/* A process that this machine does not have may live on another. */
+START_TEST(only_old_files_of_no_process_and_of_no_claim_are_removed) {
+    write_left("runs/01/." RUN_ID ".json", NOBODY, OLD);
+    write_left("checkpoints/." RUN_ID ".ckpt", NOBODY, OLD);
+    write_left("weights/." RUN_ID ".safetensors", NOBODY, OLD);
+    leftovers_remove(folder, RUN_ID);
+    ck_assert_int_eq(scratch_count(folder, ".tmp"), 0);
+    write_left("runs/01/." RUN_ID ".json", NOBODY, YOUNG);
+    write_left("checkpoints/." RUN_ID ".ckpt", getpid(), OLD);
+    write_left("weights/.other.safetensors", NOBODY, OLD);
+    write_left("claims/." RUN_ID ".2", NOBODY, OLD);
+    write_left("claims/.." RUN_ID ".live", NOBODY, OLD);
+    leftovers_remove(folder, RUN_ID);
+    ck_assert_int_eq(scratch_count(folder, ".tmp"), 5);
+}
+END_TEST
+
+START_TEST(leftovers_are_counted_by_the_same_rules_and_claims_with_them) {
+    char first[PATH_BYTES], wanted[PATH_BYTES];
+    struct error e = {0};
+    int n;
+    write_left("runs/01/." RUN_ID ".json", NOBODY, YOUNG);
+    write_left("checkpoints/." RUN_ID ".ckpt", getpid(), OLD);
+    ck_assert_int_eq(leftovers_count(folder, &n, first, &e), ST_OK);
+    ck_assert_int_eq(n, 0);
+    write_left("claims/.now", NOBODY, OLD);
+    write_left("runs/01/." RUN_ID ".json", NOBODY, OLD);
+    ck_assert_int_eq(leftovers_count(folder, &n, first, &e), ST_OK);
+    ck_assert_int_eq(n, 2);
+    snprintf(wanted, sizeof wanted, "%s/runs/01/." RUN_ID ".json.%ld.1a.0.tmp", folder, NOBODY);
+    ck_assert_str_eq(first, wanted);
+}
+END_TEST
+
+START_TEST(leftovers_are_counted_beside_what_is_no_folder) {
+    char first[PATH_BYTES], path[PATH_BYTES];
+    struct error e = {0};
+    int n;
+    write_left("runs/01/." RUN_ID ".json", NOBODY, OLD);
+    write_left("weights/." RUN_ID ".safetensors", NOBODY, OLD);
+    snprintf(path, sizeof path, "%s/runs/00", folder);
+    spill(path, "", 0);
+    ck_assert_msg(leftovers_count(folder, &n, first, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(n, 2);
+    snprintf(path, sizeof path, "%s/checkpoints", folder);
+    spill(path, "", 0);
+    ck_assert_int_eq(leftovers_count(folder, &n, first, &e), ST_DATA);
+    ck_assert_msg(strstr(e.text, "cannot read the folder") && strstr(e.text, "/checkpoints"), "%s", e.text);
+    ck_assert_int_eq(n, 2);
+    ck_assert_int_eq(leftovers_count(folder, &n, first, NULL), ST_DATA);
+}
+END_TEST
+
 Suite *check_claim(void) {
     Suite *suite = suite_create("claim");
     TCase *c = tcase_create("claim");
@@ -230,6 +306,9 @@ Suite *check_claim(void) {
     tcase_add_loop_test(c, a_claim_that_says_nothing_holds_nobody_up, 0, (int)(sizeof senseless / sizeof *senseless));
     tcase_add_test(c, a_beat_keeps_a_claim_young);
     tcase_add_test(c, of_many_who_want_a_run_one_gets_it);
+    tcase_add_test(c, only_old_files_of_no_process_and_of_no_claim_are_removed);
+    tcase_add_test(c, leftovers_are_counted_by_the_same_rules_and_claims_with_them);
+    tcase_add_test(c, leftovers_are_counted_beside_what_is_no_folder);
     suite_add_tcase(suite, c);
     return suite;
 }
