@@ -253,7 +253,8 @@ static void prefetch_chunk(const struct head *d, int64_t first, enum pass pass) 
 
 /* Computes n heads together: a chunk of all heads, then the next chunk. */
 static void forward_heads(const struct head *d, int64_t n, struct matrices *m) {
-    memset(m->states.at, 0, (size_t)(n * m->states.stride) * sizeof(real));
+    for (int64_t h = 0; h < n; h++)
+        memset(m->states.at + h * m->states.stride, 0, (size_t)(d->KW * d->VW) * sizeof(real));
     for (int64_t first = 0; first < d->rows; first += N)
         for (int64_t h = 0; h < n; h++) {
             const struct state_shape *s = &d->s;
@@ -449,7 +450,8 @@ static void backward_between(const struct head *d, int64_t kept, struct matrices
 
 static void backward_heads(const struct head *d, int64_t n, struct matrices *m) {
     int64_t rows = N * d->s.steps; /* from one kept state to the next */
-    memset(m->all_G.at, 0, (size_t)(n * m->all_G.stride) * sizeof(real));
+    for (int64_t h = 0; h < n; h++)
+        memset(m->all_G.at + h * m->all_G.stride, 0, (size_t)(d->KW * d->VW) * sizeof(real));
     for (int64_t kept = d->s.chunks - 1; kept >= 0; kept--)
         for (int64_t h = 0; h < n; h++) {
             m->G = m->all_G.at + h * m->all_G.stride;
