@@ -77,8 +77,9 @@ static enum status is_below(struct setup *s, const struct knob *k, int64_t size,
 }
 
 /* Chooses the size whose amount is nearest to the wished one. The amount grows with the size, so bisection finds the
- * two sizes between which the wish lies. */
-static enum status choose(struct setup *s, const struct knob *k, struct error *e) {
+ * two sizes between which the wish lies. If the nearest amount is too far from the wish, sets *too_large to whether it
+ * is larger; otherwise leaves it as it was. */
+static enum status choose(struct setup *s, const struct knob *k, bool *too_large, struct error *e) {
     double wished = (double)(k->wish.params ? k->wish.params : k->wish.state), amounts[2];
     int64_t low = 1, high;
     bool below = true;
@@ -98,10 +99,12 @@ static enum status choose(struct setup *s, const struct knob *k, struct error *e
     for (int i = 0; i < 2; i++)
         if (sizes[i]) TRY(count(s, k, sizes[i], &amounts[i], e));
     bool above = sizes[1] && fabs(amounts[1] - wished) < fabs(amounts[0] - wished);
-    if (fabs(amounts[above] - wished) > wished / 2)
-        return fail(e, ST_USAGE, "--match %.60s: the nearest net of %s has %.0f", s->spec.config.match,
-                    s->spec.model.model->name, amounts[above]);
     turn(s, k, sizes[above]);
+    if (fabs(amounts[above] - wished) > wished / 2) {
+        *too_large = amounts[above] > wished;
+        return fail(e, ST_USAGE, "--match %.60s: the nearest net of %s has %.0f, at width %" PRId64,
+                    s->spec.config.match, s->spec.model.model->name, amounts[above], s->spec.config.net.dim);
+    }
     return ST_OK;
 }
 
@@ -114,6 +117,22 @@ static enum status state_follows(struct setup *s, const struct knob *k, bool *fo
     s->spec.config.net.dim = dim;
     *follows = wide > narrow;
     return ST_OK;
+}
+
+/* Chooses the mixer's option. While even the smallest state is too large, halves the width and tries again, but skips
+ * widths that the mixer does not accept. If no width will do, keeps the given one and returns its error. */
+static enum status choose_option(struct setup *s, const struct knob *k, struct error *e) {
+    int64_t *dim = &s->spec.config.net.dim, given = *dim;
+    struct error why = {ST_OK, ""};
+    bool too_large = false;
+    enum status first = choose(s, k, &too_large, e), status = first;
+    while (status == ST_USAGE && too_large && *dim > 1) {
+        *dim /= 2;
+        status = choose(s, k, &too_large, &why);
+    }
+    if (status == ST_OK || first != ST_USAGE) return status;
+    *dim = given;
+    return status == ST_USAGE ? status : fail(e, status, "%s", why.text);
 }
 
 enum status setup_match(struct setup *s, struct error *e) {
@@ -135,10 +154,9 @@ enum status setup_match(struct setup *s, struct error *e) {
                     "--match %.60s: the state of %s follows neither the width nor an option of it; "
                     "match params",
                     text, s->spec.model.model->name);
-    enum status status = choose(s, &k, e);
-    for (int64_t *dim = &s->spec.config.net.dim; status == ST_USAGE && k.option && *dim > 1;) {
-        *dim /= 2; /* at this width even the smallest state is too large */
-        status = choose(s, &k, e);
-    }
-    return status != ST_OK ? status : config_set(&s->spec.config, "match", "", e);
+    if (k.option)
+        TRY(choose_option(s, &k, e));
+    else
+        TRY(choose(s, &k, &(bool){false}, e));
+    return config_set(&s->spec.config, "match", "", e);
 }

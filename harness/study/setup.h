@@ -65,11 +65,10 @@ struct setup {
 enum status setup_resolve(struct setup *s, struct error *e);
 
 /* Replaces --match by the size that is nearest to it. So the run has the same id as a run with this size given
- * directly. It is a part of setup_resolve, after the task is open. params=N sets --dim. state=N sets
- * the mixer's option with OPT_STATE, and halves the width for as long as it makes the state too large; a mixer without
- * such an option gets a --dim. Sizes that the mixer does not accept are
- * skipped, such as widths that its number of heads does not divide. ST_USAGE: a text of another form, or no size to
- * choose. */
+ * directly. It is a part of setup_resolve, after the task is open. params=N sets --dim. state=N sets the mixer's option
+ * with OPT_STATE, and halves the width for as long as it makes the state too large; a mixer without such an option gets
+ * a --dim. Sizes that the mixer does not accept are skipped, such as widths that its number of heads does not divide.
+ * ST_USAGE: a text of another form, or no size to choose. */
 enum status setup_match(struct setup *s, struct error *e);
 
 /* Frees a setup from setup_make or calloc. NULL is allowed. */

@@ -68,10 +68,17 @@ END_TEST
 START_TEST(a_wish_that_cannot_be_met_is_refused) {
     static const struct {
         const char *model, *flags, *message;
-    } refused[] = {{"lstm", "match=params\n", "--match"},
-                   {"lstm", "match=params=20k,state=3\n", "expected params=N or state=N, one of the two"},
-                   {"lstm", "match=parms=20k\n", "did you mean 'params'?"},
-                   {"conv:m=2", "match=state=0\n", "--match"}};
+    } refused[] = {
+        {"lstm", "match=params\n", "--match"},
+        {"lstm", "match=params=20k,state=3\n", "expected params=N or state=N, one of the two"},
+        {"lstm", "match=parms=20k\n", "did you mean 'params'?"},
+        {"conv:m=2", "match=state=0\n", "--match"},
+        /* a narrower net would neither fit better nor have a larger state */
+        {"mamba2:headdim=7", "match=state=640\ndim=128\n",
+         "headdim=7 does not divide the inner width expand * width = 256;"},
+        {"mamba2", "match=state=999999999\ndim=128\n", "the nearest net of mamba2 has 16777216, at width 128"},
+        /* every net that fits has a larger state, down to the width 32 */
+        {"mamba2:headdim=64", "match=state=10\ndim=128\n", "mamba2 has 256, at width 128"}};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         struct error e = {0};
         struct setup *s = setup_on(refused[i].model, refused[i].flags, &e);
