@@ -325,7 +325,9 @@ static enum status add_runs(struct plan *plan, const struct plan_request *r, con
 
 enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed, struct error *e) {
     struct config config = s->spec.config;
-    config.seed = seed;
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64, seed);
+    TRY(config_set_from(&config, "--confirm-seeds", "seed", text, e));
     struct setup *other = setup_again(s, &config, e);
     if (!other) return e->status;
     for (int i = 0; i < plan->n; i++)

@@ -48,7 +48,8 @@ bool plan_has_several_tasks(const struct plan *plan);
  * choice depends only on the plan. ST_MEMORY. */
 enum status plan_keep_shard(struct plan *plan, int64_t shard, int64_t shards, struct error *e);
 
-/* Adds a run that differs from `s`, a setup of the plan, only in the seed. Errors as plan_make. */
+/* Adds a run that differs from `s`, a setup of the plan, only in the seed, for --confirm-seeds. Errors as
+ * plan_make. ST_USAGE also if no run may have this seed. */
 enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed, struct error *e);
 
 /* Lists the flags in which planned runs differ, as pairs without values. It leaves out rate and seed, the MLP (labels

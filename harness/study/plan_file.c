@@ -169,6 +169,7 @@ enum status seeds_parse(const char *text, const char *origin, struct texts *seed
         TRY(values_expand("seeds", text, seeds, e));
         for (int i = 0; i < seeds->n; i++) {
             if (!parse_int64(seeds->list[i], &seed) || seed < 0) return no_seeds(text, origin, e);
+            TRY(row_key_check_option(option_find(config_options, "seed"), seeds->list[i], origin, e));
             for (int k = 0; k < i; k++)
                 if (parse_int64(seeds->list[k], &other) && other == seed)
                     return fail(e, ST_USAGE, "seeds=%.60s (%s): seed %s is given twice", text, origin, seeds->list[i]);

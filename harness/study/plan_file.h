@@ -65,7 +65,8 @@ const char *plan_file_differs(const struct plan_file *p, const char *profile, in
 enum status plan_file_settings(const struct plan_file *p, const char *profile, struct label *settings, struct error *e);
 
 /* Parses a list of seeds: "5" means 1 to 5; "3,7" and "4..9" are lists. `origin` says in messages where the text is
- * from. Call texts_free also after an error. ST_USAGE: not a list, or a seed that is given twice or is below 0. */
+ * from. Call texts_free also after an error. ST_USAGE: not a list, or a seed that is given twice or that no run may
+ * have. */
 enum status seeds_parse(const char *text, const char *origin, struct texts *seeds, struct error *e);
 
 /* Returns name number i, from 0, of a folder's built-in plans in sorted order; NULL past the end. */

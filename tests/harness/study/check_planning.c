@@ -95,6 +95,22 @@ START_TEST(a_hundred_thousand_runs_are_planned_in_seconds) {
 }
 END_TEST
 
+/* --confirm-seeds adds seeds after the largest one of a plan. */
+START_TEST(an_added_seed_is_in_the_range_of_seeds) {
+    struct plan plan;
+    struct error e = {0};
+    ck_assert_msg(plan_of(&plan, "s3", FLAGS("profile=smoke", "models=lstm", "seeds=7,8"), &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(plan_add_seed(&plan, plan.setups[0], 9, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(plan.n, 3);
+    ck_assert_int_eq(plan.setups[2]->spec.config.seed, 9);
+    ck_assert_int_eq(plan_add_seed(&plan, plan.setups[0], INT64_MAX, &e), ST_USAGE);
+    const char *says = "seed=9223372036854775807 (--confirm-seeds): expected a whole number from 0 to ";
+    ck_assert_msg(strstr(e.text, says) != NULL, "%s", e.text);
+    ck_assert_int_eq(plan.n, 3);
+    plan_free(&plan);
+}
+END_TEST
+
 Suite *check_planning(void);
 Suite *check_planning(void) {
     Suite *suite = suite_create("planning");
@@ -102,6 +118,7 @@ Suite *check_planning(void) {
     tcase_set_timeout(c, 300);
     tcase_add_test(c, a_planned_run_is_the_run_that_is_resolved_alone);
     tcase_add_test(c, a_hundred_thousand_runs_are_planned_in_seconds);
+    tcase_add_test(c, an_added_seed_is_in_the_range_of_seeds);
     suite_add_tcase(suite, c);
     return suite;
 }

@@ -448,6 +448,8 @@ static const struct {
     {"s3", {"seeds=1000000000"}, "seeds=1000000000 (command line): expected a whole number from 1 to 100000", ST_USAGE},
     {"s3", {"seeds=1..1000000000"}, "has too many values", ST_USAGE},
     {"s3", {"seeds=3,3"}, "seed 3 is given twice", ST_USAGE},
+    {"s3", {"seeds=3,9223372036854775807"}, "seed=9223372036854775807 (command line): expected a whole", ST_USAGE},
+    {"s3", {"seeds=9100000000000000000..9100000000000000001"}, "seed=9100000000000000000 (command line)", ST_USAGE},
     {"s3", {"seeds=3,x"}, "seeds=3,x (command line): expected", ST_USAGE},
     {"s3", {"seeds="}, "seeds= (command line): expected a whole number", ST_USAGE},
     {"s3", {"lr="}, "lr= (command line): expected a number from 0 to 1000000, got ''", ST_USAGE},
