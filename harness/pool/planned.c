@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/values.h"
 #include "harness/rows/rows.h"
 #include "harness/run/checkpoint.h"
 #include "harness/store/claim.h"
@@ -62,6 +63,19 @@ enum status run_list_json(const struct plan *plan, bool timed, bool retry, struc
 
 /* --- the configuration -------------------------------------------------------------------------------------------- */
 
+/* Whether --match chose the value of a key: the key is the width or the mixer's option for the size of its state, and
+ * the study gives it another value. */
+static bool is_matched(const struct study *study, const struct setup *s, const char *key, const char *value) {
+    const struct option *o = !strncmp(key, "model.", 6) ? option_find(s->spec.model.model->options, key + 6)
+                             : !strcmp(key, "dim")      ? option_find(backbone_options, key)
+                                                        : NULL;
+    const char *match = study_get(study, "match", NULL), *said = study_get(study, key, NULL);
+    char usual[OPTION_TEXT + 1];
+    if (!o || !match || !*match || (strcmp(key, "dim") != 0 && !(o->flags & OPT_STATE))) return false;
+    if (!said) said = o->value;
+    return option_canonical(o, "the study", o->name, said, usual, sizeof usual, NULL) != ST_OK || strcmp(value, usual);
+}
+
 /* Writes where the value of a key is from; "default" if nothing sets it. An option of a task that nothing sets and that
  * is not at its default is from the task's name, as s5 is the word problem of the group S5. */
 static void origin_of(const struct study *study, const struct setup *s, const char *key, const char *value,
@@ -70,6 +84,7 @@ static void origin_of(const struct study *study, const struct setup *s, const ch
     const struct option *o = !strncmp(key, "task.", 5) ? option_find(task->task->options, key + 5) : NULL;
     char usual[OPTION_TEXT + 1];
     study_origin_text(study, key, origin, size);
+    if (is_matched(study, s, key, value)) snprintf(origin, size, "--match");
     if (o && !study_get(study, key, NULL) &&
         option_canonical(o, "the task", o->name, o->value, usual, sizeof usual, NULL) == ST_OK &&
         strcmp(value, usual) != 0)
@@ -78,22 +93,50 @@ static void origin_of(const struct study *study, const struct setup *s, const ch
 
 #define MOST_LINES 256
 
-enum status run_print_config(const struct study *study, struct setup *const *setups, int n, struct error *e) {
-    char text[CONFIG_TEXT], other[CONFIG_TEXT + 1] = "\n", *lines[MOST_LINES], *rest = NULL;
-    bool differs[MOST_LINES] = {false};
-    int n_lines = 0, n_differ = 0;
-    TRY(setup_config_text(setups[0], text, e));
-    for (char *line = strtok_r(text, "\n", &rest); line && n_lines < MOST_LINES; line = strtok_r(NULL, "\n", &rest))
-        lines[n_lines++] = line;
-    for (int i = 1; i < n; i++) {
+/* Whether one of the lines "key=value" has the key of this line. */
+static bool has_key(char *const *lines, int n, const char *line) {
+    size_t length = strcspn(line, "=") + 1;
+    for (int i = 0; i < n; i++)
+        if (!strncmp(lines[i], line, length)) return true;
+    return false;
+}
+
+/* Adds to `others` the lines of a configuration whose keys neither the n lines nor `others` have. Cuts up the text. */
+static enum status add_others(char *text, char *const *lines, int n, struct texts *others, struct error *e) {
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        if (!has_key(lines, n, line) && !has_key(others->list, others->n, line)) TRY(texts_add(others, line, e));
+    return ST_OK;
+}
+
+/* Splits the configuration of the first run into *n lines, and finds those that not all runs have, and the lines with
+ * further keys of other runs. Call texts_free also after an error. */
+static enum status compare_lines(struct setup *const *setups, int n_setups, char *text, char *lines[MOST_LINES], int *n,
+                                 bool differs[MOST_LINES], struct texts *others, struct error *e) {
+    char other[CONFIG_TEXT + 1] = "\n", *rest = NULL;
+    *n = 0;
+    for (char *line = strtok_r(text, "\n", &rest); line && *n < MOST_LINES; line = strtok_r(NULL, "\n", &rest))
+        lines[(*n)++] = line;
+    for (int i = 1; i < n_setups; i++) {
         TRY(setup_config_text(setups[i], other + 1, e));
-        for (int k = 0; k < n_lines; k++) {
+        for (int k = 0; k < *n; k++) {
             char whole[CONFIG_TEXT + 2];
             snprintf(whole, sizeof whole, "\n%s\n", lines[k]);
             differs[k] = differs[k] || !strstr(other, whole);
         }
+        TRY(add_others(other + 1, lines, *n, others, e));
     }
-    for (int k = 0; k < n_lines; k++) {
+    return ST_OK;
+}
+
+enum status run_print_config(const struct study *study, struct setup *const *setups, int n, struct error *e) {
+    char text[CONFIG_TEXT], *lines[MOST_LINES];
+    bool differs[MOST_LINES] = {false};
+    struct texts others = {0};
+    int n_lines = 0, n_differ = 0;
+    TRY(setup_config_text(setups[0], text, e));
+    enum status status = compare_lines(setups, n, text, lines, &n_lines, differs, &others, e);
+    for (int k = 0; k < n_lines && status == ST_OK; k++) {
         char key[128], origin[128];
         snprintf(key, sizeof key, "%.*s", (int)strcspn(lines[k], "="), lines[k]);
         n_differ += differs[k];
@@ -104,11 +147,14 @@ enum status run_print_config(const struct study *study, struct setup *const *set
         else
             puts(lines[k]);
     }
-    if (n_differ) printf("# the %d runs differ in:", n);
-    for (int k = 0; k < n_lines; k++)
+    bool any = status == ST_OK && n_differ + others.n;
+    if (any) printf("# the %d runs differ in:", n);
+    for (int k = 0; any && k < n_lines; k++)
         if (differs[k]) printf(" %.*s", (int)strcspn(lines[k], "="), lines[k]);
-    if (n_differ) putchar('\n');
-    return ST_OK;
+    for (int k = 0; any && k < others.n; k++) printf(" %.*s", (int)strcspn(others.list[k], "="), others.list[k]);
+    if (any) putchar('\n');
+    texts_free(&others);
+    return status;
 }
 
 /* --- progress of sweeps ------------------------------------------------------------------------------------------- */

@@ -147,7 +147,8 @@ enum status request_recall(struct request *r, const struct label *call, struct e
 struct making {
     struct request *r;
     struct study study;
-    struct label grid; /* task.OPTION and model.OPTION from the command line, the config file and the plan */
+    enum origin task_from; /* the origin of the options in the first task's word */
+    struct label grid;     /* task.OPTION and model.OPTION from the command line, the config file and the plan */
     const char *profile, *tasks;
     bool speed;
     /* for each pair of the grid: some task or model uses it; a pair has at least 8 bytes */
@@ -225,6 +226,9 @@ static enum status make(struct making *m, struct request *r, struct error *e) {
     m->study.said[FROM_COMMAND] = r->said;
     m->study.limited = r->limited;
     TRY(plan_file_settings(&r->file, m->profile, &m->study.said[FROM_PLAN], e));
+    const char *first = r->tasks + strspn(r->tasks, " ");
+    bool of_plan = !*first || (label_get(plan, "tasks") && first[strcspn(first, " :")] != ':');
+    m->task_from = of_plan ? FROM_PLAN : FROM_COMMAND;
     TRY(choose_tasks(r, label_get(plan, "tasks"), e));
     m->tasks = *r->tasks ? r->tasks : label_get(plan, "tasks");
     const char *measure = label_get(plan, "measure");
@@ -257,7 +261,7 @@ static enum status study_first(const struct making *m, const struct plan_request
     *first = m->study;
     TRY(plan_first_task(p->task, task, e));
     TRY(label_parse(&label, "task", task, e));
-    TRY(study_note_options(&first->said[*m->r->tasks ? FROM_COMMAND : FROM_PLAN], "task", &label, e));
+    TRY(study_note_options(&first->said[m->task_from], "task", &label, e));
     TRY(text_part(&models, " ", word, sizeof word, e));
     TRY(study_add_word(first, word, p->models_from, e));
     TRY(text_part(&at, "@", mixer, sizeof mixer, e));

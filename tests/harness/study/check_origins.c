@@ -160,6 +160,64 @@ START_TEST(a_printed_option_has_its_origin) {
 }
 END_TEST
 
+/* Expects that the command prints a line which begins with `start` and has this origin; "": it has none. */
+static void expect_origin(const char *command, const char *start, const char *origin) {
+    char begin[64], line[256], ending[64] = "";
+    expect_status(run(command), 0, command);
+    snprintf(begin, sizeof begin, "\n%s", start);
+    const char *at = strstr(out, begin);
+    ck_assert_msg(at != NULL, "%s: no line begins with '%s' in %s", command, start, out);
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(at + 1, "\n"), at + 1);
+    if (*origin) snprintf(ending, sizeof ending, "# %s", origin);
+    ck_assert_msg(!strcmp(line + strcspn(line, "#"), ending), "%s: '%s', expected '%s'", command, line, ending);
+}
+
+START_TEST(a_size_that_match_chose_is_from_match) {
+    static const char *const rows[][3] = {
+        {"train s3 mamba2:state=64 --dim 128 --match state=64 --print-config", "model.state=1 ", "--match"},
+        {"train s3 mamba2:state=64 --dim 128 --match state=64 --print-config", "dim=32 ", "--match"},
+        {"train s3 mamba2 --dim 128 --match state=1024 --print-config", "model.state=4 ", "--match"},
+        {"train s3 mamba2 --dim 128 --match state=1024 --print-config", "dim=128 ", "command line"},
+        {"train s3 mamba2 --match state=1024 --print-config", "dim=128", ""},
+        {"train s3 mamba2:state=64 --dim 64 --print-config", "model.state=64 ", "command line"},
+        {"train s3 lstm --dim 20 --match params=20k --print-config", "dim=34 ", "--match"},
+        {"train s3 lstm --dim 34 --match params=20k --print-config", "dim=34 ", "command line"},
+        {"bench s3 --models lstm --dim 20,30 --match params=20k --print-config", "dim=35 ", "--match"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) expect_origin(rows[i][0], rows[i][1], rows[i][2]);
+}
+END_TEST
+
+/* If the command line only names a task of a plan, its options are from the plan. */
+START_TEST(the_options_of_a_task_are_from_the_place_that_wrote_them) {
+    static const char *const rows[][3] = {
+        {"bench state-tracking parity --models lstm --print-config", "task.test_length=40,128,256 ", "plan"},
+        {"bench state-tracking parity:test_length=9 --models lstm --print-config", "task.test_length=9 ",
+         "command line"},
+        {"bench parity:test_length=9 --models lstm --print-config", "task.test_length=9 ", "command line"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) expect_origin(rows[i][0], rows[i][1], rows[i][2]);
+}
+END_TEST
+
+#define OF_BDLRU " model.blocks model.m model.gate model.selective model.gate-init"
+
+/* A key that only some of the runs have is named once, whichever run is the first. */
+START_TEST(the_keys_in_which_runs_differ_are_named) {
+    static const char *const rows[][2] = {
+        {"lstm bdlru:m=5", "# the 2 runs differ in: model model.hidden" OF_BDLRU "\n"},
+        {"bdlru:m=5 lstm", "# the 2 runs differ in: model" OF_BDLRU " model.hidden\n"},
+        {"lstm lru bdlru lru:state=3", "# the 4 runs differ in: model model.hidden model.state" OF_BDLRU "\n"},
+    };
+    char arguments[256];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        snprintf(arguments, sizeof arguments, "bench s3 --models '%s' --print-config", rows[i][0]);
+        expect_status(run(arguments), 0, arguments);
+        expect_text(out, rows[i][1], arguments);
+    }
+}
+END_TEST
+
 Suite *check_origins(void);
 Suite *check_origins(void) {
     Suite *s = suite_create("origins");
@@ -172,6 +230,9 @@ Suite *check_origins(void) {
     tcase_add_test(c, a_profile_trains_the_run_of_bench);
     tcase_add_test(c, a_profile_trains_the_run_of_bench_with_a_config_file);
     tcase_add_test(c, a_printed_option_has_its_origin);
+    tcase_add_test(c, a_size_that_match_chose_is_from_match);
+    tcase_add_test(c, the_options_of_a_task_are_from_the_place_that_wrote_them);
+    tcase_add_test(c, the_keys_in_which_runs_differ_are_named);
     suite_add_tcase(s, c);
     return s;
 }
