@@ -92,8 +92,7 @@ enum status perf_device(const struct perf_device_request *request, struct error 
 /* Prints a Markdown table of counts for a captured training step of a model, or of every mixer with default options:
  * launches, calls, the least traffic and the FLOPs that ops declare, and scratch. A net has one layer; if its layers
  * differ (xlstm), one of each kind. A mixer that does not fit has a dash, and the last such reason is printed below the
- * table. Errors: ST_DEVICE: there is no such device; the named model does
- * not fit. */
+ * table. Errors: ST_DEVICE: there is no such device; the named model does not fit. */
 struct perf_launches_request {
     const char *model; /* NULL: every mixer */
     char device[OPTION_TEXT];

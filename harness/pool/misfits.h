@@ -14,7 +14,7 @@ enum asked {
     A_BEST_OF_GRID, /* --protocol best-of-grid */
     A_CONFIRM,
     A_JOBS,
-    A_POPULATION, /* several runs share a process */
+    A_POPULATION, /* --population of more than 1 was given */
     A_TIMEOUT,
     A_SHARD,
     A_SLURM,
