@@ -15,19 +15,37 @@
 #define EXPORT         __attribute__((visibility("default")))
 #define MAX_DESCRIPTOR 2048
 
-static void *libraries[2][2]; /* liblrnn.so, liblrnn-f64.so; for the CPU, for CUDA */
+/* A library, which the first call that needs it opens: cuBLAS and a device's start burden nobody else. */
+static struct {
+    char path[4096];
+    _Atomic(void *) handle;
+} libraries[2][2]; /* liblrnn.so, liblrnn-f64.so; for the CPU, for CUDA */
 
-/* Opens a library for calls of its precision and device; returns NULL or what is wrong. */
-EXPORT const char *lrnn_jax_open(const char *path, int is_double, int on_cuda);
-const char *lrnn_jax_open(const char *path, int is_double, int on_cuda) {
-    libraries[is_double][on_cuda] = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    return libraries[is_double][on_cuda] ? NULL : dlerror();
+/* Names the library for calls of its precision and device. It belongs before the first call. */
+EXPORT void lrnn_jax_name(const char *path, int is_double, int on_cuda);
+void lrnn_jax_name(const char *path, int is_double, int on_cuda) {
+    snprintf(libraries[is_double][on_cuda].path, sizeof libraries[is_double][on_cuda].path, "%s", path);
 }
 
 static XLA_FFI_Error *refuse(const XLA_FFI_CallFrame *f, const char *text) {
     XLA_FFI_Error_Create_Args args = {
         .struct_size = sizeof args, .message = text, .errc = XLA_FFI_Error_Code_INVALID_ARGUMENT};
     return f->api->XLA_FFI_Error_Create(&args);
+}
+
+/* Finds the library of a precision and a device, or opens it; NULL: done. Two threads that open it at once get the same
+ * handle. */
+static XLA_FFI_Error *find_library(const XLA_FFI_CallFrame *f, int is_double, int on_cuda, void **library) {
+    const char *path = libraries[is_double][on_cuda].path;
+    *library = libraries[is_double][on_cuda].handle;
+    if (!*library) *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (*library) {
+        libraries[is_double][on_cuda].handle = *library;
+        return NULL;
+    }
+    char text[8192];
+    snprintf(text, sizeof text, "lrnn: cannot load %s for %s: %s", path, on_cuda ? "CUDA" : "the CPU", dlerror());
+    return refuse(f, text);
 }
 
 /* The attribute of that name; NULL: there is none. */
@@ -38,8 +56,8 @@ static const void *attribute(const XLA_FFI_CallFrame *f, const char *name) {
     return NULL;
 }
 
-/* Sets device and stream of a call on CUDA; NULL: done. The forward pass keeps nothing there: kept values are measured
- * when a function is traced, for the CPU's kernels. */
+/* Sets device and stream of a call on CUDA; NULL: done. Nothing is kept there, and backward computes values again: room
+ * for them is measured when a function is traced, when JAX does not tell the device, for the kernels of the CPU. */
 static XLA_FFI_Error *set_device(const XLA_FFI_CallFrame *f, lrnn_call *call) {
     XLA_FFI_Stream_Get_Args stream = {.struct_size = sizeof stream, .ctx = f->ctx};
     XLA_FFI_DeviceOrdinal_Get_Args device = {.struct_size = sizeof device, .ctx = f->ctx};
@@ -91,9 +109,11 @@ static XLA_FFI_Error *run(const XLA_FFI_CallFrame *f, void *library, const XLA_F
     *(void **)&compute = dlsym(library, name);
     *(void **)&last_error = dlsym(library, "lrnn_last_error");
     if (!measure || !compute || !last_error) return refuse(f, "lrnn: the library has no such op");
+    /* On CUDA kept is NULL. On the CPU, with offsets, a sequence may be longer than jax.py gives room for; both passes
+     * find the same one, and neither then uses kept values. */
     size_t kept_bytes = 0;
     if (call->kept && measure(descriptor, LRNN_KEPT, &kept_bytes) != LRNN_OK) return refuse(f, last_error());
-    if (kept_bytes > call->kept_bytes) call->kept = NULL; /* a sequence is too long, and in both passes the same one */
+    if (kept_bytes > call->kept_bytes) call->kept = NULL;
     if (measure(descriptor, backward ? LRNN_BACKWARD : LRNN_FORWARD, &call->workspace_bytes) != LRNN_OK)
         return refuse(f, last_error());
     error = take_workspace(f, call);
@@ -140,9 +160,9 @@ static XLA_FFI_Error *handle(XLA_FFI_CallFrame *f, int on_cuda) {
         if (place == offsetof(lrnn_call, offsets) && !offsets && !on_cuda) address = offsets = offsets_of(b);
         memcpy(descriptor + place, &address, sizeof address);
     }
-    void *library = libraries[((lrnn_call *)(void *)descriptor)->dtype == LRNN_F64][on_cuda];
-    XLA_FFI_Error *error = !library ? refuse(f, "lrnn: the library of this precision is not loaded")
-                                    : run(f, library, op, *(const int32_t *)pass->value != 0, on_cuda, descriptor);
+    void *library;
+    XLA_FFI_Error *error = find_library(f, ((lrnn_call *)(void *)descriptor)->dtype == LRNN_F64, on_cuda, &library);
+    if (!error) error = run(f, library, op, *(const int32_t *)pass->value != 0, on_cuda, descriptor);
     free(offsets);
     return error;
 }

@@ -29,7 +29,10 @@ __all__ = [*OPS, "dag_links", "LrnnError"]
 
 
 def _register() -> ctypes.CDLL:
-    """Registers the handlers that `make jax` or the wheel has built. ImportError: there are none."""
+    """Registers the handlers that `make jax` or the wheel has built. They open a library at the first call that needs
+    it; the one for float32 on the CPU is opened here, to refuse early. ImportError: there is no handler or no library.
+    """
+    ops.library()
     beside = os.path.dirname(ops.library_path())
     folders = [os.path.join(os.path.dirname(__file__), "lib"), beside, os.path.dirname(beside)]
     paths = [os.environ.get("LRNN_JAX", ""), *(os.path.join(f, "liblrnn-jax.so") for f in folders)]
@@ -37,12 +40,9 @@ def _register() -> ctypes.CDLL:
     if not path:
         raise ImportError("liblrnn-jax.so is not here: this wheel was built without jaxlib; `make jax` builds it")
     handler = ctypes.CDLL(path)
-    handler.lrnn_jax_open.restype = ctypes.c_char_p
     for double in (False, True):
         for cuda in (False, True):
-            told = handler.lrnn_jax_open(ops.library_path(double, cuda).encode(), int(double), int(cuda))
-            if told and not double and not cuda:
-                raise ImportError(told.decode())
+            handler.lrnn_jax_name(os.fsencode(ops.library_path(double, cuda)), int(double), int(cuda))
     jax.ffi.register_ffi_target("lrnn", jax.ffi.pycapsule(handler.lrnn_jax), platform="cpu")
     jax.ffi.register_ffi_target("lrnn", jax.ffi.pycapsule(handler.lrnn_jax_cuda), platform="CUDA")
     return handler
@@ -71,8 +71,10 @@ def _pass(name: str, sizes: tuple, operands: tuple, results: tuple, which: int, 
     places += [*(place(*r) for r in results), *kept_place] if forward else [*kept_place, *(place(*r) for r in results)]
 
     def kept_bytes(kind, batch, length):
-        # Offsets have no values here. There is room for sequences of up to twice the mean length; the handler computes
-        # values again where one is longer.
+        # JAX does not tell here where the call will run, and to measure for CUDA would open a device. So there is room
+        # for what kernels of the CPU keep; on CUDA nothing is kept, and backward computes values again.
+        # Offsets have no values here. There is room for sequences of up to twice the mean length; where one is longer,
+        # backward computes values again.
         longest = min(length, -(-2 * length // max(batch, 1))) if packed else length
         return ops.measure_kept(op, size, kind.name, batch, longest, present) if keeps else 0
 

@@ -1,5 +1,10 @@
 """lrnn.jax against lrnn.reference: values, gradients, jit, vmap, refusals. Needs JAX, liblrnn-f64.so and `make jax`."""
 
+import os
+import pathlib
+import shutil
+import tempfile
+
 import jax
 import numpy as np
 
@@ -7,6 +12,14 @@ jax.config.update("jax_enable_x64", True)
 
 import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
+
+import lrnn.ops  # noqa: E402
+
+# The libraries for CUDA are other files than those for the CPU, as in a wheel with CUDA: a copy, and for double none.
+folder, path_here = tempfile.TemporaryDirectory(), lrnn.ops.library_path
+there = [os.path.join(folder.name, name) for name in ("cuda.so", "cuda-f64.so")]
+shutil.copy(path_here(), there[0])
+lrnn.ops.library_path = lambda double=False, cuda=False: there[double] if cuda else path_here(double)
 
 import lrnn.jax  # noqa: E402
 import lrnn.reference  # noqa: E402
@@ -252,11 +265,19 @@ def by_cuda_handler(function):
         lrnn.jax._differentiable.cache_clear(), lrnn.jax._pass.cache_clear()
 
 
+def flow_there(dtype):
+    d, y0 = draw(T, 4).astype(dtype), draw(2, 4).astype(dtype)
+    by_cuda_handler(lambda: lrnn.jax.scan_hadamard(d, y0, offsets=jnp.array([0, 3, T])))
+
+
+def library_is_open():
+    return there[0] in pathlib.Path("/proc/self/maps").read_text()
+
+
+check("calls on the CPU open no library for CUDA", not library_is_open())
 for words, wrong in (
-    (
-        "offsets are on a CUDA device",
-        lambda: by_cuda_handler(lambda: lrnn.jax.scan_hadamard(draw(T, 4), draw(2, 4), offsets=jnp.array([0, 3, T]))),
-    ),
+    ("offsets are on a CUDA device", lambda: flow_there("float32")),
+    (f"cannot load {there[1]} for CUDA: {there[1]}: cannot open", lambda: flow_there("float64")),
     ("expected float64(3, 5, 24)", lambda: lrnn.jax.scan_block(draw(B, T, 2, 3, 3), draw(B, T, 2, 4))),
     ("expected one of softmax", lambda: lrnn.jax.scan_block(draw(B, T, 2, 3, 4), draw(B, T, 2, 4), gate="soft")),
     ("dtype float16", lambda: lrnn.jax.scan_diag(draw(5).astype(jnp.float16), draw(B, T, 5).astype(jnp.float16))),
@@ -277,4 +298,5 @@ for words, wrong in (
     except Exception as error:  # noqa: BLE001 JAX may wrap what the handler returns
         sentence = str(error)
     check(f"refused: {words}", words in sentence)
+check("a call on CUDA opens the library for it", library_is_open())
 print(f"{passed} passed with JAX {jax.__version__} and liblrnn {lrnn.version()}")
