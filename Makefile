@@ -182,7 +182,7 @@ SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
         clean help FORCE
 .PHONY: library wheel suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved
 .PHONY: tsan test-big torture torture-flips fuzz-coverage example reproduce test-workflows test-containers test-red \
-        test-released
+        test-released test-fused
 .DELETE_ON_ERROR:
 
 # --- build ------------------------------------------------------------------------------------------------------------
@@ -316,6 +316,10 @@ ifdef SANITIZE
 # Tests compute little themselves, and compile in a third of the time without optimisation.
 $(OBJ)/tests/%.o $(OWN)/tests/%.o: ABOUT = -O0
 endif
+# Where gcc 12 vectorises straight-line code, it makes vfmaddsub of complex products on some processors, in spite of
+# -ffp-contract=off. Bits must not depend on the processor; test-fused finds other files with such instructions.
+$(foreach f,kernels/tree/tree_block kernels/tree/tree_solve tasks/image/arrow_scene,$(call both,$(f))): \
+  ABOUT = -fno-tree-slp-vectorize
 $(call both,harness/store/version): ABOUT = $(about)
 $(call both,library/about): ABOUT = -DLRNN_LIBRARY_VERSION='"$(VERSION)"'
 $(foreach f,$(basename $(filter-out harness/store/version.c tests/main.c,$(own_src))),$(call both,$(f))): \
@@ -640,6 +644,12 @@ results-check: all
 	@told=$$($(LRNN) store check $(patsubst %/runs,%,$(wildcard results/*/runs))) && \
 	  ! printf '%s\n' "$$told" | grep -e 'not in machines.csv' -e 'cannot be repeated'
 	@printf '%s\n' $(PAGES) | LRNN=$(LRNN) xargs -n 1 -P "$$(nproc)" tools/tables.sh --check
+
+# Fails if the compiler has fused a product and a sum whose source is no fused multiply-add (real_fma, lanes_fma).
+test-fused: $(objs)
+	@objdump --version >/dev/null && found=$$(for o in $(objs); do \
+	   objdump -d $$o | grep -q 'vfmaddsub\|vfmsubadd' && echo "$$o"; done); \
+	 [ -z "$$found" ] || { echo "test-fused: bits depend on the processor in $$found"; exit 1; }
 
 # Trains committed runs again and says whether they agree: all of a cell of a paper's table
 # (make reproduce TABLE=hlru-table2 COLUMN=s3-250 ROW=bdlru:m=5), or SAMPLE= random runs that took at most MOST= s.
