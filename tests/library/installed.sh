@@ -70,7 +70,8 @@ if has jax; then
 else
     echo "lrnn.jax was not checked: $python has no JAX"
 fi
-wheels=$(find dist -name 'lrnn-*.whl' 2>/dev/null)
+mkdir -p dist
+wheels=$(find dist -name 'lrnn-*.whl')
 for wheel in $wheels; do
     "$python" -m venv "$folder/venv" || fail "$python cannot make an environment"
     installed="env -u LD_LIBRARY_PATH -u PYTHONPATH -u LRNN_LIBRARY -u LRNN_LIBRARY_F64 $folder/venv/bin/python"
@@ -83,7 +84,7 @@ for wheel in $wheels; do
     rm -rf "$folder/venv" "$folder/runs" "$folder/told"
 done
 [ -n "$wheels" ] || echo "no wheel was installed: make wheel puts one into dist/"
-wheel=$(find dist -name 'lrnn-*.whl' ! -name '*+cu*' 2>/dev/null | tail -n 1)
+wheel=$(find dist -name 'lrnn-*.whl' ! -name '*+cu*' | tail -n 1)
 if command -v qemu-x86_64 >/dev/null && [ -n "$wheel" ]; then
     "$python" -m zipfile -e "$wheel" "$folder/wheel"
     file=$("$python" -c 'import sys; print(sys.executable)')
