@@ -20,7 +20,7 @@ struct plan_buffer {
  * call. */
 typedef void graph_watch(void *watcher, const struct call *c, enum pass pass);
 
-/* How a graph runs. The graph's host arena owns it. */
+/* The plan by which a graph runs. The graph's host arena owns it. */
 struct graph_plan {
     struct plan_buffer *buffers; /* every activation, gradient, workspace and table */
     int n_buffers;

@@ -18,7 +18,7 @@ extern "C" {
 
 enum pass { PASS_FORWARD, PASS_BACKWARD };
 
-/* How factors in products of linear maps (activations, weights, gradients of outputs) are rounded, to the nearest
+/* Rounding of factors in products of linear maps (activations, weights, gradients of outputs), to the nearest
  * number, ties to even: not at all (`real`), to tf32 (10 bits of fraction), or to bf16 (7 bits). Sums and all other
  * arithmetic are in `real`. The order is that of the choices of --precision. */
 enum precision { PRECISION_FULL, PRECISION_TF32, PRECISION_BF16, PRECISION_COUNT };

@@ -18,7 +18,7 @@ extern "C" {
 
 #define LAYOUT_MAX_RANK 6
 
-/* How a tensor is stored. Its axes in the contract have dims[0..rank-1]; stored axis a is contract axis order[a]. rank
+/* The storage of a tensor. Its axes in the contract have dims[0..rank-1]; stored axis a is contract axis order[a]. rank
  * == 0: it is stored as in the contract. */
 struct layout {
     int rank;

@@ -14,7 +14,7 @@
 enum metric { METRIC_ACC, METRIC_MACRO_ACC, METRIC_COUNT };
 extern const char *const metric_names[METRIC_COUNT + 1]; /* acc macro_acc; NULL-terminated */
 
-/* How a net reads an example and where it answers. All zeros: an example is one sequence, an image is visited row by
+/* Says how a net reads an example and where it answers. All zeros: one sequence an example, an image visited row by
  * row and pixel by pixel, and each position has its output. */
 struct reading {
     int64_t documents;    /* sequences of T positions that an example has; 0 and 1: one */

@@ -57,7 +57,7 @@ struct plan_gate {
     const struct baseline *baseline; /* NULL: this run makes it */
     int jobs;                        /* runs at a time; 0: one per core */
     bool quiet;
-    /* How speeds are compared. a: the program whose steps are timed in turns with this one's; "": speeds "of baseline"
+    /* The comparison of speeds. a: the program whose steps are timed in turns with this one's; "": speeds "of baseline"
      * are compared with the baseline's figures. b: this program. */
     struct compare_request compare;
 };

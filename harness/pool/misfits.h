@@ -6,7 +6,7 @@
 
 #include "core/status.h"
 
-/* What a command may ask for: the flags in the table of misfits.c, and properties of its plan. */
+/* A request of a command: the flags in the table of misfits.c, and properties of its plan. */
 enum asked {
     A_PLAN,  /* the runs are from a plan file */
     A_SPEED, /* the plan only measures speed */

@@ -6,7 +6,7 @@
 
 #include "harness/store/claim.h"
 
-/* How runs are displayed. */
+/* The display of runs. */
 struct run_look {
     int width, height; /* columns and lines; 0: no limit */
     bool utf8;         /* the curve may have block characters, else only ASCII */

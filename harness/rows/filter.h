@@ -8,7 +8,7 @@
 #include "harness/rows/protocol.h"
 #include "harness/store/record_files.h"
 
-/* How the user chooses records, and how their rows are grouped into tables. NULL: all records, with a table for each
+/* The user's choice of records, and the grouping of their rows into tables. NULL: all records, with a table for each
  * task and profile. The texts are borrowed. */
 struct report_filter {
     const char *task;    /* labels ("s5 s3-250") in the order of tables; a label without a fold means all folds */

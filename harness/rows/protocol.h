@@ -36,7 +36,8 @@ enum status protocol_find(const char *name, enum report_protocol *p, struct erro
 
 const struct protocol *protocol_of(enum report_protocol p);
 
-/* Why --confirm-seeds, which lets some seeds choose the rate and reports the others, does not fit best-of-grid. */
+/* Gives the reason for which --confirm-seeds does not fit best-of-grid. That flag lets some seeds choose the rate and
+ * reports the others. */
 #define PROTOCOL_KEEPS_NO_SEEDS                                                                                        \
     "--confirm-seeds with --protocol best-of-grid: the largest value of all rates and seeds is of no seeds that are "  \
     "kept apart"

@@ -53,7 +53,7 @@ void leftovers_remove(const char *out, const char *run_id) {
     }
 }
 
-/* What has been counted, with the first error. */
+/* Counts so far, with the first error. */
 struct count {
     int n;
     char *first;

@@ -160,7 +160,7 @@ static bool is_alike(const struct family *s, int model, char unlike[RECORD_TEXT]
     return !*own;
 }
 
-/* How a sheet for people is filled. */
+/* The filling of a sheet for people. */
 struct view {
     bool folds, best; /* best: numbers are the best of the grid */
 };

@@ -42,7 +42,7 @@ struct wanted {
     int row, to;
 };
 
-/* How the gradient is divided: chunks of ids x tiles of table rows x strips of columns, with one warp for each. */
+/* Division of the gradient: chunks of ids x tiles of table rows x strips of columns, with one warp for each. */
 struct cut {
     int64_t rows, V, D, chunks, tiles, strips;
     int tile_rows;

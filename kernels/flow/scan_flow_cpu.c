@@ -21,7 +21,7 @@
 
 #define LANES 16
 
-/* How the work is cut: strips of W blocks (narrow: one strip of all N), vectors of `lanes` elements. */
+/* Division of the work: strips of W blocks (narrow: one strip of all N), vectors of `lanes` elements. */
 struct cut {
     int64_t W, strips, lanes;
     bool narrow;

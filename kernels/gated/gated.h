@@ -12,7 +12,7 @@ extern "C" {
 
 /* --- recurrences -------------------------------------------------------------------------------------------------- */
 
-/* How the m + 1 raw gates z of a row are normalised (gate.h): p = f(z), a = p / sum p. */
+/* Normalisation of the m + 1 raw gates z of a row (gate.h): p = f(z), a = p / sum p. */
 enum gate { GATE_SOFTMAX, GATE_SIGMOID, GATE_RELU, GATE_NONE, GATE_COUNT };
 
 /* BD-LRU: h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i] per block, gates normalised per row i; h_{-1} = 0.

@@ -261,7 +261,7 @@ static inline size_t cuda_column_sums_bytes(int64_t rows, int64_t C, size_t each
     return chunks > 1 ? (size_t)(chunks * C) * each : 0;
 }
 
-/* How the rows and columns of a matrix are divided. A tile is `width` neighbouring columns. */
+/* Division of a matrix's rows and columns. A tile is `width` neighbouring columns. */
 struct column_cut {
     int64_t rows, C, chunks, tiles;
     int width;

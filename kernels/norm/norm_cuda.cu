@@ -38,7 +38,7 @@ struct parameter_sums {
 
 } // namespace
 
-/* How rows are divided, which depends only on their number: a thread block has `each` rows. */
+/* Division of the rows, which depends only on their number: a thread block has `each` rows. */
 struct norm_cut {
     int64_t each;
     unsigned blocks, groups;

@@ -59,7 +59,7 @@ LRNN_INLINE int64_t tree_children(const struct tree *t, struct tree_level below,
     return left < t->arity ? left : t->arity;
 }
 
-/* How nodes share the table p [rows][P] or (B,nodes,P). p is NULL for a tree of one node. */
+/* The sharing of table p [rows][P] or (B,nodes,P) by nodes. p is NULL for a tree of one node. */
 LRNN_INLINE enum tree_sharing tree_sharing(const struct tree *t, const struct tensor *p) {
     if (!p) return SHARED_BY_ALL;
     if (p->rank == 3) return OWN_OF_SAMPLE;

@@ -405,7 +405,7 @@ static int run_short_of_memory(long nth, const char *arguments) {
     return run_program(program_folder, "env", words);
 }
 
-/* How many there are to refuse. */
+/* The number of calls to refuse. */
 static long count_memory(const char *arguments) {
     char words[2048], path[512], name[32];
     long calls = 0, n;

@@ -45,7 +45,7 @@ char *said(const char *folder, const char *stream);
 /* Writes "LD_PRELOAD=" and the path of faults.so; returns `text`. */
 const char *preload(char text[4096]);
 
-/* How many records there are, all whole; -1 and why. */
+/* Gives the number of records if all are whole; else -1 and why. */
 int64_t whole_records(const char *store, struct error *e);
 
 /* A step that shares no divisor with n and is near the golden section of it: its multiples spread evenly. */

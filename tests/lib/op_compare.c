@@ -146,7 +146,7 @@ static const real *result_values(const struct op_run *r, const struct result *wh
     return which->pass == PASS_FORWARD ? r->call->out[which->j]->data : r->call->in[which->j]->grad;
 }
 
-/* How far the result moves, in epsilons, when every input of the reference moves by its last bit, up or down; the most
+/* Gives the result's move, in epsilons, when every input of the reference moves by its last bit, up or down; the most
  * of a few draws of these, at most `largest`. */
 static double sensitivity_of(const struct result *which, int64_t n, double largest) {
     double most = 0;

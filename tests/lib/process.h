@@ -6,8 +6,8 @@
 
 void sleep_ms(long ms);
 
-/* How long a test waits for what a busy machine makes late: a minute, times CK_TIMEOUT_MULTIPLIER as libcheck's own
- * limits are. */
+/* The time that a test waits for what a busy machine makes late: a minute, times CK_TIMEOUT_MULTIPLIER, which
+ * libcheck's own limits have too. */
 long patience_ms(void);
 
 /* Exit status of the child once it has ended, or 128 and the number of the signal that ended it. */

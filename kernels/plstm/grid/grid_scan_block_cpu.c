@@ -31,7 +31,7 @@ struct block {
     int64_t F, S;          /* their offsets, in reals, from the first block's data */
 };
 
-/* How the grid is cut: the same for all heads and directions. */
+/* Division of the grid: the same for all heads and directions. */
 struct plan {
     struct grid_sizes z;
     int64_t blocks;

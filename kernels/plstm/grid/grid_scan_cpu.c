@@ -10,7 +10,7 @@
 
 #define SWEEP_BYTES (1 << 19) /* of states that enter the nodes of a stretch, so that they stay in an L2 cache */
 
-/* How the rows are cut into stretches. */
+/* Division of the rows into stretches. */
 struct cut {
     int64_t stride, stretches;
 };

@@ -80,7 +80,7 @@ START_TEST(a_rate_with_failed_runs_comes_after_every_rate_without) {
 }
 END_TEST
 
-/* How runs were made, and which of them the reader chose. */
+/* The making of runs, and the reader's choice among them. */
 START_TEST(the_foot_counts_unusual_runs_and_echoes_the_choice) {
     for (uint64_t seed = 1; seed <= 3; seed++) add_run("bdlru:m=5;gelu", 1e-3, seed, 0.5, 0.5);
     fixture_records[0].run.git_dirty = 1;

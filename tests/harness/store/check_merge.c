@@ -154,7 +154,7 @@ START_TEST(last_weights_come_along_by_their_hash_and_no_others) {
 }
 END_TEST
 
-/* How many steps a time takes is decided once, also by a folder that was merged; what is decided here stays. */
+/* The number of steps in a time is decided once, also by a folder that was merged; what is decided here stays. */
 START_TEST(limits_come_along) {
     struct limit_row row = {.seconds = 60, .steps = 100}, found;
     char id[RUN_ID_HEX];

@@ -320,7 +320,7 @@ START_TEST(one_value_of_a_plan_stands_over_the_profiles_axis) {
 }
 END_TEST
 
-/* How many runs of what plan_of makes have that value of a flag. */
+/* Counts the runs of what plan_of makes that have that value of a flag. */
 static int runs_with(const char *flag, const char *value, const char *first, const char *const *flags) {
     struct plan plan;
     struct error e = {0};

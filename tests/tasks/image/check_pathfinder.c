@@ -186,7 +186,7 @@ static const struct {
     double share;
 } told[] = {{12, 0.713}, {16, 0.629}, {32, 0.515}};
 
-/* How far the discs are apart does tell something, the more the smaller the image: the second curve begins beside the
+/* The distance of the discs does tell something, the more the smaller the image: the second curve begins beside the
  * first and has not got as far from its disc. The shares of images that it tells, by which label was the more frequent
  * one at that distance among as many others, are known of 10 000 images; docs/data.md has them. */
 START_TEST(the_distance_of_the_discs_tells_as_much_as_is_said) {

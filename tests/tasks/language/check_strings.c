@@ -199,7 +199,7 @@ START_TEST(answers_of_the_chomsky_hierarchy_are_right) {
 }
 END_TEST
 
-/* How often the answers that the floors are about are right, over test strings of the default lengths. */
+/* Counts the right ones among the answers that the floors are about, over test strings of the default lengths. */
 START_TEST(floors_of_the_chomsky_hierarchy_are_what_trivial_answers_reach) {
     struct task_choice c;
     open_task(&c, languages[_i].name, 1);

@@ -20,7 +20,7 @@ static int words(int k, int n, uint32_t *code) {
     return at;
 }
 
-/* How often each code point is in the training reviews, in another way than by a table. */
+/* Counts each code point in the training reviews, in another way than by a table. */
 static int64_t count_in_training(uint32_t code, const int *reviews, int n) {
     int64_t count = 0;
     uint32_t text[100];

@@ -109,7 +109,7 @@ static int64_t check_distinct(const char *text, uint64_t seed, int64_t per_split
     return n;
 }
 
-/* How many different elements the sequences are made of, and how many products they reach. */
+/* Counts the different elements that sequences are made of, and the products that they reach. */
 static void count_elements(const char *text, int *letters, int *products) {
     struct task_choice c;
     bool letter[1000] = {false}, product[1000] = {false};
