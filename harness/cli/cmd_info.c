@@ -76,7 +76,7 @@ struct measure {
     struct net_shape shape;
     struct params params;
     struct graph graph;
-    struct net net, extra;
+    struct step_nets nets;
     struct cost forward, backward;
     size_t planned, live; /* bytes; live: the largest amount in use at a moment of the step */
 };
@@ -94,7 +94,7 @@ static enum status measure_net(struct measure *m, const char *text, const struct
         if (!m->setup) return e->status;
         m->shape = setup_net_shape(&m->setup->spec, SPLIT_TRAIN);
         m->choice = m->setup->shapes.model;
-        TRY(graphs_build_training(&m->graph, m->setup, &cpu, &m->params, &m->net, &m->extra, e));
+        TRY(graphs_build_training(&m->graph, &m->setup->spec, &m->setup->shapes, &cpu, &m->params, &m->nets, e));
     } else {
         m->shape = (struct net_shape){.B = f->config.batch,
                                       .T = f->length ? f->length : LENGTH,
@@ -104,7 +104,7 @@ static enum status measure_net(struct measure *m, const char *text, const struct
         TRY(model_parse(&m->choice, text, e));
         TRY(model_fit(&m->choice, &(struct dims){.B = m->shape.B, .T = m->shape.T, .D = f->config.net.dim}, e));
         TRY(graph_create(&m->graph, &options, &m->params, e));
-        TRY(net_build(&m->net, &m->graph, &f->config.net, &m->choice, &m->shape, e));
+        TRY(net_build(&m->nets.main, &m->graph, &f->config.net, &m->choice, &m->shape, e));
     }
     TRY(graph_measure(&m->graph, &m->planned, e));
     m->live = graph_live_bytes(&m->graph);
@@ -116,7 +116,7 @@ static enum status measure_net(struct measure *m, const char *text, const struct
 static void print_measure(const struct info_flags *f, const struct measure *m) {
     static const char *const names[] = {"lr", "decay", "schedule", "epochs"};
     const struct net_shape *shape = &m->shape;
-    const struct tensor *input = m->net.input, *extra = m->extra.input;
+    const struct tensor *input = m->nets.main.input, *extra = m->nets.second.input;
     const struct param *table = params_find(&m->params, "embedding");
     double tokens = (double)(input->dims[0] * input->dims[1] + (extra ? extra->dims[0] * extra->dims[1] : 0));
     int64_t trained = params_trained(&m->params);

@@ -255,7 +255,7 @@ static enum status compare_programs(const struct gating *g, const struct expecta
                                     const struct run *run, struct gate_row *row, struct error *e) {
     char path[PATH_BYTES], config[CONFIG_TEXT];
     TRY(path_format(path, sizeof path, e, "%s/%.32s.conf", g->out, s->id.cell_id));
-    TRY(setup_config_text(s, config, e));
+    TRY(setup_config_text(&s->spec, config, e));
     TRY(write_file_atomic(path, config, strlen(config), e));
     struct gate_bench bench = {.name = row->name, .config = path};
     row->speed = (struct compare_row){.bench = &bench, .floor = GATE_FLOOR};

@@ -47,7 +47,7 @@ enum status run_list_json(const struct plan *plan, bool timed, bool retry, struc
     for (int i = 0; i < plan->n; i++) {
         const struct setup *s = plan->setups[i];
         char config[CONFIG_TEXT];
-        TRY(setup_config_text(s, config, e));
+        TRY(setup_config_text(&s->spec, config, e));
         json_t *steps = is_timed(&s->spec, timed) ? json_null() : json_integer(s->shapes.steps);
         json_t *line = json_pack("{s:s s:o s:o s:f s:I s:o s:b s:o}", "run_id", s->id.run_id, "task",
                                  json_from_text(s->spec.task.name), "model", json_from_text(s->id.model_label), "lr",
@@ -118,7 +118,7 @@ static enum status compare_lines(struct setup *const *setups, int n_setups, char
     for (char *line = strtok_r(text, "\n", &rest); line && *n < MOST_LINES; line = strtok_r(NULL, "\n", &rest))
         lines[(*n)++] = line;
     for (int i = 1; i < n_setups; i++) {
-        TRY(setup_config_text(setups[i], other + 1, e));
+        TRY(setup_config_text(&setups[i]->spec, other + 1, e));
         for (int k = 0; k < *n; k++) {
             char whole[CONFIG_TEXT + 2];
             snprintf(whole, sizeof whole, "\n%s\n", lines[k]);
@@ -134,7 +134,7 @@ enum status run_print_config(const struct study *study, struct setup *const *set
     bool differs[MOST_LINES] = {false};
     struct texts others = {0};
     int n_lines = 0, n_differ = 0;
-    TRY(setup_config_text(setups[0], text, e));
+    TRY(setup_config_text(&setups[0]->spec, text, e));
     enum status status = compare_lines(setups, n, text, lines, &n_lines, differs, &others, e);
     for (int k = 0; k < n_lines && status == ST_OK; k++) {
         char key[128], origin[128];

@@ -24,19 +24,21 @@
 enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e) {
     TRY(trainer_open_place(t, setup, setup->spec.config.device, e));
     const struct place *place = &t->place;
-    TRY(graphs_build_training(&t->train, setup, place, &t->params, &t->train_net, &t->second_net, e));
-    TRY(graphs_build_evaluation(&t->eval, setup, place, &t->params, &t->eval_net, e));
-    batches_init(&t->batches, setup, place, &t->train_net, &t->second_net);
+    const struct spec *spec = &setup->spec;
+    const struct shapes *shapes = &setup->shapes;
+    TRY(graphs_build_training(&t->train, spec, shapes, place, &t->params, &t->nets, e));
+    TRY(graphs_build_evaluation(&t->eval, spec, shapes, place, &t->params, &t->eval_net, e));
+    batches_init(&t->batches, spec, shapes, place, &t->nets);
     TRY(trainer_check_memory(t, e));
     TRY(params_reserve(&t->params, true, e));
     TRY(graph_plan(&t->train, e));
     TRY(batches_start(&t->batches, e));
     TRY(trainer_start_evaluation(t, true, e));
-    TRY(graphs_build_update(&t->update, setup, place, &t->params, tensor_real(t->train_net.loss), e));
+    TRY(graphs_build_update(&t->update, spec, shapes, place, &t->params, tensor_real(t->nets.main.loss), e));
     TRY(graph_plan(&t->update, e));
     TRY(trainer_first_weights(t, e));
     struct graph_list graphs = trainer_graphs(t);
-    return graphs_check_forced(&graphs, setup, e);
+    return graphs_check_forced(&graphs, spec, e);
 }
 
 /* --- a step ------------------------------------------------------------------------------------------------------- */

@@ -1,18 +1,22 @@
-/* trainer.c - the parts of a trainer that train.c uses: its place, memory, evaluation and first weights, and the queue
- * of steps of a device. */
+/* trainer.c - the parts of a trainer that train.c uses: its place, memory, evaluation and first weights, the queue of
+ * steps of a device, and the search for a value that is not finite. */
 #include "harness/run/trainer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "core/graph_plan.h"
+#include "core/graph_walk.h"
 #include "harness/run/weights.h"
 #include "harness/store/clock.h"
 
 #define SYNC_EVERY   50 /* largest number of steps that are queued before their loss is read */
 #define MEMORY_SPARE 64 /* 1/64 of a device's memory stays free for libraries and captured graphs */
 
-static size_t evaluation_bytes(const struct setup *s) {
+#define FINITE_AT_ONCE 16384 /* number of values that are fetched together to be checked */
+
+static size_t evaluation_bytes(const struct spec *s) {
     return split_store_bytes(s, SPLIT_VAL) + split_store_bytes(s, SPLIT_TEST);
 }
 
@@ -32,13 +36,14 @@ enum status trainer_open_place(struct trainer *t, const struct setup *setup, con
 
 enum status trainer_check_memory(struct trainer *t, struct error *e) {
     struct place_info info;
-    size_t train, eval, data = batches_resident_bytes(t->setup), params = 4 * (size_t)t->params.floats * sizeof(real);
+    size_t train, eval, data = batches_resident_bytes(&t->setup->spec, &t->setup->shapes),
+                        params = 4 * (size_t)t->params.floats * sizeof(real);
     if (t->place.device == DEVICE_CPU) return ST_OK;
     TRY(graph_measure(&t->train, &train, e));
     TRY(graph_measure(&t->eval, &eval, e));
     TRY(place_describe(&t->place, &info, e));
     size_t room = info.free > info.memory / MEMORY_SPARE ? info.free - info.memory / MEMORY_SPARE : 0;
-    eval += evaluation_bytes(t->setup);
+    eval += evaluation_bytes(&t->setup->spec);
     t->device_bytes = train + eval + params;
     if (data && t->device_bytes + data <= room) {
         batches_keep_resident(&t->batches);
@@ -65,7 +70,7 @@ enum status trainer_start_evaluation(struct trainer *t, bool training, struct er
     t->metrics.documents = task_documents(shape);
 
     /* If the run uses a device, the device and the host both store all these examples. */
-    size_t bytes = evaluation_bytes(t->setup), machine = machine_memory_bytes();
+    size_t bytes = evaluation_bytes(&t->setup->spec), machine = machine_memory_bytes();
     size_t room = machine ? machine / SPLIT_STORE_PART : SIZE_MAX;
     if (machine && bytes > machine && t->place.device != DEVICE_CPU)
         return fail(
@@ -73,8 +78,8 @@ enum status trainer_start_evaluation(struct trainer *t, bool training, struct er
             "%lld examples to validate on and %lld to test on take %zu MB but the machine has %zu MB; lower n_val, "
             "n_test or batch",
             (long long)shape->examples[SPLIT_VAL], (long long)shape->examples[SPLIT_TEST], bytes >> 20, machine >> 20);
-    TRY(split_store_create(&t->val, t->setup, SPLIT_VAL, room, &t->place, e));
-    TRY(split_store_create(&t->test, t->setup, SPLIT_TEST, room, &t->place, e));
+    TRY(split_store_create(&t->val, &t->setup->spec, SPLIT_VAL, room, &t->place, e));
+    TRY(split_store_create(&t->test, &t->setup->spec, SPLIT_TEST, room, &t->place, e));
     struct batch first;
     split_store_select(&t->val, 0, &t->eval_net, &first);
     if (t->place.device == DEVICE_CPU) t->eval.options.beside = &t->train;
@@ -90,14 +95,14 @@ enum status trainer_first_weights(struct trainer *t, struct error *e) {
 
 enum status trainer_create_evaluation(struct trainer *t, const struct setup *setup, struct error *e) {
     TRY(trainer_open_place(t, setup, "cpu", e));
-    TRY(graphs_build_evaluation(&t->eval, setup, &t->place, &t->params, &t->eval_net, e));
+    TRY(graphs_build_evaluation(&t->eval, &setup->spec, &setup->shapes, &t->place, &t->params, &t->eval_net, e));
     TRY(params_reserve(&t->params, false, e));
     return trainer_start_evaluation(t, false, e);
 }
 
 enum status trainer_create_initial(struct trainer *t, const struct setup *setup, struct error *e) {
     TRY(trainer_open_place(t, setup, "cpu", e));
-    TRY(graphs_build_evaluation(&t->eval, setup, &t->place, &t->params, &t->eval_net, e));
+    TRY(graphs_build_evaluation(&t->eval, &setup->spec, &setup->shapes, &t->place, &t->params, &t->eval_net, e));
     TRY(params_reserve(&t->params, false, e));
     return trainer_first_weights(t, e);
 }
@@ -199,4 +204,65 @@ void trainer_set_state(struct trainer *t) {
 
 int64_t trainer_sync_every(const struct trainer *t) {
     return t->place.device == DEVICE_CPU ? 1 : SYNC_EVERY;
+}
+
+/* --- values that are not finite ----------------------------------------------------------------------------------- */
+
+static bool all_finite(const struct trainer *t, const real *x, int64_t n) {
+    real part[FINITE_AT_ONCE];
+    for (int64_t at = 0; at < n; at += FINITE_AT_ONCE) {
+        int64_t count = n - at < FINITE_AT_ONCE ? n - at : FINITE_AT_ONCE;
+        place_get(&t->place, part, x + at, (size_t)count * sizeof *part);
+        for (int64_t i = 0; i < count; i++)
+            if (!isfinite(part[i])) return false;
+    }
+    return true;
+}
+
+/* Names the first trained parameter whose part of an array is not finite. Running statistics are not checked: they are
+ * written by an op before the step stops, and then this op is named. */
+static const char *bad_param(const struct trainer *t, const real *array) {
+    for (int i = 0; i < t->params.n; i++) {
+        const struct param *p = &t->params.list[i];
+        if (p->spec.group != PARAM_CONST && !all_finite(t, array + p->offset, p->count)) return p->name;
+    }
+    return NULL;
+}
+
+/* Names the input of a net if it is real-valued and not finite; else NULL. */
+static const char *bad_input(const struct trainer *t, const struct net *net) {
+    const struct tensor *x = net->input;
+    bool values = x && x->dtype == DT_REAL;
+    return values && !all_finite(t, tensor_real(x), tensor_count(x)) ? x->name : NULL;
+}
+
+/* Names the first tensor of the current step that is not finite. It checks the inputs, then each op's output, then each
+ * gradient. */
+static const char *bad_in_step(struct trainer *t) {
+    struct exec x = {.place = &t->place, .training = true, .state = t->live};
+    batches_next(&t->batches, t->state.step);
+    batches_take(&t->batches, t->live);
+    const char *bad = bad_input(t, &t->nets.main);
+    if (!bad) bad = bad_input(t, &t->nets.second);
+    if (bad) return bad;
+    for (struct call *c = t->train.calls; c < t->train.calls + t->train.n_calls; c++) {
+        c->kernel->forward(c, &x);
+        for (int j = 0; j < c->n_out; j++)
+            if (c->out[j]->dtype == DT_REAL && !all_finite(t, tensor_real(c->out[j]), tensor_count(c->out[j])))
+                return c->out[j]->name;
+    }
+    graph_backward(&t->train, t->live);
+    return bad_param(t, t->params.grad);
+}
+
+const char *trainer_find_nonfinite(struct trainer *t, int64_t step) {
+    int64_t reached = t->state.step;
+    const char *bad = bad_param(t, t->params.value);
+    if (bad) return bad;
+    t->state.step = step; /* dropout's masks depend on the step, and so does the batch on a device */
+    trainer_set_state(t);
+    bad = bad_in_step(t);
+    t->state.step = reached;
+    trainer_set_state(t);
+    return bad;
 }

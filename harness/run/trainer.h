@@ -18,8 +18,8 @@ struct trainer {
     struct params params;
 
     struct graph train, eval, update; /* a training step, an evaluation, the optimiser */
-    struct net train_net, eval_net;
-    struct net second_net;  /* in `train`, the net for the second batch of a step; all zeros if the task has none */
+    struct step_nets nets;            /* of `train` */
+    struct net eval_net;
     struct batches batches; /* training batches */
     struct split_store val, test;
     int32_t *predictions; /* (B, labels) of an evaluation, in the host's memory */

@@ -17,36 +17,34 @@ static struct graph_options options_of(const struct spec *s, const struct place 
 
 /* --- nets --------------------------------------------------------------------------------------------------------- */
 
-static enum status build_second(struct graph *g, const struct setup *s, struct net *second, struct error *e) {
-    struct net_shape shape = setup_net_shape(&s->spec, SPLIT_TRAIN);
-    struct tensor *main_root = g->root;
-    shape.B = setup_second_rows(&s->spec);
-    shape.T = s->spec.task.shape.second.T;
-    TRY(net_build(second, g, &s->spec.config.net, &s->shapes.second_model, &shape, e));
-    graph_set_root(g, add(g, main_root, second->loss));
-    return ST_OK;
-}
-
-enum status graphs_build_training(struct graph *g, const struct setup *s, const struct place *place,
-                                  struct params *params, struct net *net, struct net *second, struct error *e) {
-    struct graph_options options = options_of(&s->spec, place, true);
-    struct net_shape shape = setup_net_shape(&s->spec, SPLIT_TRAIN);
-    *second = (struct net){0};
+enum status graphs_build_training(struct graph *g, const struct spec *s, const struct shapes *shapes,
+                                  const struct place *place, struct params *params, struct step_nets *nets,
+                                  struct error *e) {
+    struct graph_options options = options_of(s, place, true);
+    struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
+    nets->second = (struct net){0};
     TRY(graph_create(g, &options, params, e));
-    TRY(net_build(net, g, &s->spec.config.net, &s->shapes.model, &shape, e));
-    return setup_second_rows(&s->spec) ? build_second(g, s, second, e) : ST_OK;
+    TRY(net_build(&nets->main, g, &s->config.net, &shapes->model, &shape, e));
+    shape.B = setup_second_rows(s);
+    shape.T = s->task.shape.second.T;
+    if (!shape.B) return ST_OK;
+    struct tensor *main_root = g->root;
+    TRY(net_build(&nets->second, g, &s->config.net, &shapes->second_model, &shape, e));
+    graph_set_root(g, add(g, main_root, nets->second.loss));
+    return ST_OK;
 }
 
 double graphs_step_flops(const struct graph *train) {
     return graph_cost(train, PASS_FORWARD).flops + graph_cost(train, PASS_BACKWARD).flops;
 }
 
-enum status graphs_build_evaluation(struct graph *g, const struct setup *s, const struct place *place,
-                                    struct params *params, struct net *net, struct error *e) {
-    struct graph_options options = options_of(&s->spec, place, false);
-    struct net_shape shape = setup_net_shape(&s->spec, SPLIT_VAL);
+enum status graphs_build_evaluation(struct graph *g, const struct spec *s, const struct shapes *shapes,
+                                    const struct place *place, struct params *params, struct net *net,
+                                    struct error *e) {
+    struct graph_options options = options_of(s, place, false);
+    struct net_shape shape = setup_net_shape(s, SPLIT_VAL);
     TRY(graph_create(g, &options, params, e));
-    return net_build(net, g, &s->spec.config.net, &s->shapes.eval_model, &shape, e);
+    return net_build(net, g, &s->config.net, &shapes->eval_model, &shape, e);
 }
 
 /* --- the update --------------------------------------------------------------------------------------------------- */
@@ -58,9 +56,9 @@ bool graphs_decays(const struct config *c, const struct model *m, const struct p
 
 /* Lists segments of neighbouring parameters that have the same decay and rate. The padding between them is zeros, and
  * an update leaves zeros zero. */
-static enum status list_segments(struct graph *g, const struct params *p, const struct setup *s,
-                                 struct adamw_attr *attr, struct error *e) {
-    const struct config *c = &s->spec.config;
+static enum status list_segments(struct graph *g, const struct params *p, const struct spec *s, struct adamw_attr *attr,
+                                 struct error *e) {
+    const struct config *c = &s->config;
     struct adamw_segment *list = graph_alloc(g, (size_t)(p->n + 1) * sizeof *list);
     int n = 0;
     if (!list) return graph_status(g, e);
@@ -68,7 +66,7 @@ static enum status list_segments(struct graph *g, const struct params *p, const 
         const struct param *q = &p->list[i];
         if (q->spec.group == PARAM_CONST) continue;
         struct param_rule rule = backbone_param_rule(&c->net, q->spec.group);
-        double decay = graphs_decays(c, s->spec.model.model, q) ? c->decay : 0;
+        double decay = graphs_decays(c, s->model.model, q) ? c->decay : 0;
         bool alike = n && list[n - 1].decay == decay && list[n - 1].rate == rule.rate;
         if (alike && p->list[i - 1].spec.group != PARAM_CONST)
             list[n - 1].count = q->offset + q->count - list[n - 1].offset;
@@ -87,12 +85,12 @@ static struct tensor *borrowed(struct graph *g, const char *name, real *data, in
     return t;
 }
 
-enum status graphs_build_update(struct graph *g, const struct setup *s, const struct place *place,
-                                const struct params *p, real *loss, struct error *e) {
-    struct graph_options options = options_of(&s->spec, place, false);
-    const struct config *c = &s->spec.config;
+enum status graphs_build_update(struct graph *g, const struct spec *s, const struct shapes *shapes,
+                                const struct place *place, const struct params *p, real *loss, struct error *e) {
+    struct graph_options options = options_of(s, place, false);
+    const struct config *c = &s->config;
     struct adamw_attr attr = {.beta1 = c->beta1, .beta2 = c->beta2, .eps = 1e-8, .clip = c->clip};
-    struct step_attr begin = {.schedule = setup_schedule(s), .clip = c->clip};
+    struct step_attr begin = {.schedule = setup_schedule(c, shapes), .clip = c->clip};
     TRY(graph_create(g, &options, NULL, e));
     TRY(list_segments(g, p, s, &attr, e));
     struct tensor *grad = borrowed(g, "gradient", p->grad, p->floats);
@@ -130,21 +128,21 @@ static struct batch_tensors take(struct graph *g, const struct net *net, int64_t
 }
 
 /* The second batch is checked because a task may offer up to 2^63 examples for it, more than fit into any memory. */
-bool graphs_can_take(const struct setup *s) {
-    return s->shapes.steps >= s->shapes.steps_per_epoch && s->spec.task.shape.second.examples <= INT32_MAX;
+bool graphs_can_take(const struct spec *s, const struct shapes *shapes) {
+    return shapes->steps >= shapes->steps_per_epoch && s->task.shape.second.examples <= INT32_MAX;
 }
 
 /* Examples come in the feeder's order: each epoch of the main batch has whole batches; the second batch goes through
  * its examples without a gap between epochs. */
-enum status graphs_build_take(struct graph *g, const struct setup *s, const struct place *place, const struct net *net,
-                              const struct net *second, struct batch_tensors split[2], struct error *e) {
-    struct graph_options options = options_of(&s->spec, place, false);
-    const struct task_shape *shape = &s->spec.task.shape;
+enum status graphs_build_take(struct graph *g, const struct spec *s, const struct shapes *shapes,
+                              const struct place *place, const struct step_nets *nets, struct batch_tensors split[2],
+                              struct error *e) {
+    struct graph_options options = options_of(s, place, false);
+    int64_t n = s->task.shape.examples[SPLIT_TRAIN], n_second = s->task.shape.second.examples;
     TRY(graph_create(g, &options, NULL, e));
-    split[0] =
-        take(g, net, shape->examples[SPLIT_TRAIN], s->spec.task.seed, s->shapes.steps_per_epoch * s->spec.config.batch);
+    split[0] = take(g, &nets->main, n, s->task.seed, shapes->steps_per_epoch * s->config.batch);
     split[1] = (struct batch_tensors){0};
-    if (second->input) split[1] = take(g, second, shape->second.examples, ~s->spec.task.seed, shape->second.examples);
+    if (nets->second.input) split[1] = take(g, &nets->second, n_second, ~s->task.seed, n_second);
     return ST_OK;
 }
 
@@ -198,8 +196,8 @@ static enum status unknown_kernel(const char *name, struct error *e) {
     return name_choose("kernel", name, n, kernel_name, list, &index, e);
 }
 
-enum status graphs_check_forced(const struct graph_list *graphs, const struct setup *s, struct error *e) {
-    const char *forced = s->spec.config.kernel;
+enum status graphs_check_forced(const struct graph_list *graphs, const struct spec *s, struct error *e) {
+    const char *forced = s->config.kernel;
     const struct kernel *k = kernel_find(forced);
     const struct call *c;
     char ops[512];
@@ -214,12 +212,12 @@ enum status graphs_check_forced(const struct graph_list *graphs, const struct se
         return fail(e, ST_USAGE,
                     "--kernel %s computes op %s on a %s and the run is on --device %s; `lrnn info %s` lists "
                     "the op's kernels",
-                    forced, k->op->name, k->device == DEVICE_CPU ? "CPU" : "GPU", s->spec.config.device, k->op->name);
+                    forced, k->op->name, k->device == DEVICE_CPU ? "CPU" : "GPU", s->config.device, k->op->name);
     TRY(list_names(graphs, true, ", ", ops, sizeof ops, e));
     return fail(e, ST_USAGE,
                 "--kernel %s computes op %s, which a run of task %s and model %s does not have; take "
                 "'reference', or a kernel of one of its ops: %s",
-                forced, k->op->name, s->spec.task.name, s->shapes.model.model->name, ops);
+                forced, k->op->name, s->task.name, s->model.model->name, ops);
 }
 
 /* --- how large a run is ------------------------------------------------------------------------------------------- */
@@ -228,11 +226,12 @@ enum status graphs_check_forced(const struct graph_list *graphs, const struct se
 struct measured {
     struct params params;
     struct graph train, eval, update, take;
-    struct net net, second, eval_net;
+    struct step_nets nets;
+    struct net eval_net;
     size_t largest; /* bytes of the largest of the graphs */
 };
 
-/* Makes the inputs of evaluation point outside its graph, as in a run (batches/stored.c). The address is never read,
+/* Makes the inputs of evaluation point outside its graph, as in a run (split_store_select). The address is never read,
  * because the graph is only measured. */
 static void leave_inputs_out(const struct net *net) {
     struct tensor *const inputs[] = {net->input, net->targets, net->lengths, net->links};
@@ -240,20 +239,20 @@ static void leave_inputs_out(const struct net *net) {
         if (inputs[i]) inputs[i]->data = inputs[i];
 }
 
-static enum status measure(struct measured *m, const struct setup *s, const struct place *place,
-                           struct graph_list *graphs, struct error *e) {
+static enum status measure(struct measured *m, const struct spec *s, const struct shapes *shapes,
+                           const struct place *place, struct graph_list *graphs, struct error *e) {
     struct graph *all[] = {&m->train, &m->eval, &m->update, &m->take};
     struct batch_tensors split[2];
     size_t bytes;
-    bool takes = place->device != DEVICE_CPU && graphs_can_take(s);
+    bool takes = place->device != DEVICE_CPU && graphs_can_take(s, shapes);
     graphs->n = 0;
     m->largest = 0;
     TRY(params_create(&m->params, e));
-    TRY(graphs_build_training(&m->train, s, place, &m->params, &m->net, &m->second, e));
-    TRY(graphs_build_evaluation(&m->eval, s, place, &m->params, &m->eval_net, e));
+    TRY(graphs_build_training(&m->train, s, shapes, place, &m->params, &m->nets, e));
+    TRY(graphs_build_evaluation(&m->eval, s, shapes, place, &m->params, &m->eval_net, e));
     leave_inputs_out(&m->eval_net);
-    TRY(graphs_build_update(&m->update, s, place, &m->params, NULL, e));
-    if (takes) TRY(graphs_build_take(&m->take, s, place, &m->net, &m->second, split, e));
+    TRY(graphs_build_update(&m->update, s, shapes, place, &m->params, NULL, e));
+    if (takes) TRY(graphs_build_take(&m->take, s, shapes, place, &m->nets, split, e));
     for (int i = 0; i < (takes ? 4 : 3); i++) {
         TRY(graph_measure(all[i], &bytes, e));
         if (bytes > m->largest) m->largest = bytes;
@@ -262,15 +261,15 @@ static enum status measure(struct measured *m, const struct setup *s, const stru
     return ST_OK;
 }
 
-enum status graphs_size(const struct setup *s, struct run_size *size, struct error *e) {
+enum status graphs_estimate(const struct spec *s, const struct shapes *shapes, struct estimate *size, struct error *e) {
     struct place place = {0};
     struct graph_list graphs;
     struct measured m = {0};
-    *size = (struct run_size){0, 0, 0};
-    enum status status = place_parse(s->spec.config.device, &place.device, &place.index, e);
-    if (status == ST_OK) status = measure(&m, s, &place, &graphs, e);
+    *size = (struct estimate){0, 0, 0};
+    enum status status = place_parse(s->config.device, &place.device, &place.index, e);
+    if (status == ST_OK) status = measure(&m, s, shapes, &place, &graphs, e);
     if (status == ST_OK) {
-        *size = (struct run_size){.flops = graphs_step_flops(&m.train) * (double)s->shapes.steps,
+        *size = (struct estimate){.flops = graphs_step_flops(&m.train) * (double)shapes->steps,
                                   .params = params_trained(&m.params),
                                   .memory = m.largest};
         status = graphs_check_forced(&graphs, s, e);

@@ -53,15 +53,16 @@ static bool any_net(void) {
 }
 
 /* Builds the graphs of the step and of the update. Their calls are all that a training computes. */
-static enum status add_graphs(const struct setup *s, char *text, size_t size, struct error *e) {
+static enum status add_graphs(const struct spec *s, const struct shapes *shapes, char *text, size_t size,
+                              struct error *e) {
     struct place place = {0};
     struct params params = {0};
     struct graph train = {0}, update = {0};
-    struct net net, extra;
-    enum status status = place_parse(s->spec.config.device, &place.device, &place.index, e);
+    struct step_nets nets;
+    enum status status = place_parse(s->config.device, &place.device, &place.index, e);
     if (status == ST_OK) status = params_create(&params, e);
-    if (status == ST_OK) status = graphs_build_training(&train, s, &place, &params, &net, &extra, e);
-    if (status == ST_OK) status = graphs_build_update(&update, s, &place, &params, NULL, e);
+    if (status == ST_OK) status = graphs_build_training(&train, s, shapes, &place, &params, &nets, e);
+    if (status == ST_OK) status = graphs_build_update(&update, s, shapes, &place, &params, NULL, e);
     if (status == ST_OK) status = numerics_add_graph(&train, text, size, e);
     if (status == ST_OK) status = numerics_add_graph(&update, text, size, e);
     graph_free(&train);
@@ -70,17 +71,18 @@ static enum status add_graphs(const struct setup *s, char *text, size_t size, st
     return status;
 }
 
-enum status setup_numerics(const struct setup *s, char *text, size_t size, struct error *e) {
+enum status setup_numerics(const struct spec *s, const struct shapes *shapes, char *text, size_t size,
+                           struct error *e) {
     char backbone[OPTION_TEXT + 1];
-    const struct model *model = s->shapes.model.model;
-    const struct backbone net = backbone_resolved(&s->spec.config.net, model);
+    const struct model *model = s->model.model;
+    const struct backbone net = backbone_resolved(&s->config.net, model);
     snprintf(text, size, "%s", NUMERICS_BASE);
     TRY(add(model->name, model->version, text, size, e));
-    option_format_value(option_find(backbone_options, "backbone"), &s->spec.config.net, backbone, sizeof backbone);
+    option_format_value(option_find(backbone_options, "backbone"), &s->config.net, backbone, sizeof backbone);
     TRY(add(backbone, backbone_traits(&net)->version, text, size, e));
-    if (s->spec.config.decay_all == DECAY_AS_MIXER && model->undecayed)
+    if (s->config.decay_all == DECAY_AS_MIXER && model->undecayed)
         TRY(add("decay-all", DECAY_ALL_VERSION, text, size, e));
-    return any_op_or_kernel() ? add_graphs(s, text, size, e) : ST_OK;
+    return any_op_or_kernel() ? add_graphs(s, shapes, text, size, e) : ST_OK;
 }
 
 enum status numerics_of_labels(const struct config *config, const char *task_label, const char *model_label, char *text,

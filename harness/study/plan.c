@@ -275,13 +275,9 @@ static enum status add_setup(struct plan *plan, int word, struct setup *s, struc
  * will say why. But a forced kernel that computes no op is a mistake on the command line, and is refused at once. */
 static enum status find_size(struct setup *s, struct error *e) {
     struct error why = {ST_OK, ""};
-    struct run_size size;
-    enum status status = graphs_size(s, &size, &why);
+    enum status status = graphs_estimate(&s->spec, &s->shapes, &s->estimate, &why);
     /* is the run too large, or was memory only short for a moment? */
-    if (status == ST_MEMORY) status = graphs_size(s, &size, &why);
-    s->estimate.flops = size.flops;
-    s->estimate.params = size.params;
-    s->estimate.memory = size.memory;
+    if (status == ST_MEMORY) status = graphs_estimate(&s->spec, &s->shapes, &s->estimate, &why);
     if (status == ST_OK || !*s->spec.config.kernel) return ST_OK;
     return fail(e, why.status, "%s", why.text);
 }

@@ -46,12 +46,13 @@ static enum status append_options(char text[CONFIG_TEXT], const char *prefix, co
     return ST_OK;
 }
 
-static enum status describe(const struct setup *s, const struct config *config, const struct model_choice *model,
-                            enum purpose purpose, unsigned skip, char text[CONFIG_TEXT], struct error *e) {
+static enum status describe(const struct task_choice *task, const struct config *config,
+                            const struct model_choice *model, enum purpose purpose, unsigned skip,
+                            char text[CONFIG_TEXT], struct error *e) {
     unsigned of_parts = purpose == TO_IDENTIFY ? OPT_HERE : 0;
     text[0] = 0;
-    TRY(append(text, e, "task=%s\n", s->spec.task.task->name));
-    TRY(append_options(text, "task.", s->spec.task.task->options, s->spec.task.inst, purpose, of_parts, e));
+    TRY(append(text, e, "task=%s\n", task->task->name));
+    TRY(append_options(text, "task.", task->task->options, task->inst, purpose, of_parts, e));
     TRY(append(text, e, "model=%s\n", model->model->name));
     TRY(append_options(text, "model.", model->model->options, model->inst, purpose, of_parts, e));
     TRY(append_options(text, "", backbone_options, config, purpose, skip, e));
@@ -63,7 +64,7 @@ static enum status describe(const struct setup *s, const struct config *config, 
 static enum status describe_identity(const struct setup *s, unsigned skip, char text[CONFIG_TEXT], struct error *e) {
     struct config config = s->spec.config;
     config.device[strcspn(config.device, ":")] = 0;
-    TRY(describe(s, &config, &s->shapes.model, TO_IDENTIFY, skip | OPT_RUNTIME, text, e));
+    TRY(describe(&s->spec.task, &config, &s->shapes.model, TO_IDENTIFY, skip | OPT_RUNTIME, text, e));
     return append(text, e, "task-version=%d\ndtype=%s\nnumerics=%s\n", task_version(&s->spec.task), REAL_NAME,
                   s->id.numerics);
 }
@@ -85,8 +86,8 @@ static enum status find_row(struct setup *s, struct error *e) {
     return ST_OK;
 }
 
-enum status setup_config_text(const struct setup *s, char text[CONFIG_TEXT], struct error *e) {
-    return describe(s, &s->spec.config, &s->spec.model, TO_BE_READ, OPT_HERE, text, e);
+enum status setup_config_text(const struct spec *s, char text[CONFIG_TEXT], struct error *e) {
+    return describe(&s->task, &s->config, &s->model, TO_BE_READ, OPT_HERE, text, e);
 }
 
 static enum status keep(char **kept, const char *text, struct error *e) {
@@ -107,7 +108,7 @@ static enum status identify(struct setup *s, struct error *e) {
     record_hash(text, s->id.run_id);
     TRY(keep(&s->id.text, text, e));
     TRY(find_row(s, e));
-    TRY(setup_config_text(s, text, e));
+    TRY(setup_config_text(&s->spec, text, e));
     return keep(&s->id.config_text, text, e);
 }
 
@@ -122,7 +123,7 @@ static enum status identify_seed(struct setup *s, const char *text, struct error
     return keep(&s->id.text, other, e);
 }
 
-/* --- flags without effect on some nets or tasks --------------------------------------------------------------- */
+/* --- flags without effect on some nets or tasks ------------------------------------------------------------------- */
 
 static const struct {
     const char *flag, *chooses;
@@ -301,7 +302,8 @@ static enum status resolve_start(struct config *c, struct error *e) {
     return ST_OK;
 }
 
-void setup_length(struct setup *s) {
+/* Computes the steps of an epoch and of the run from the flags, and writes them to shapes and flags. */
+static void set_length(struct setup *s) {
     struct run_length length = config_length(&s->spec.config, s->spec.task.shape.examples[SPLIT_TRAIN]);
     s->shapes.steps_per_epoch = length.steps_per_epoch;
     s->shapes.schedule_steps = length.schedule_steps;
@@ -310,10 +312,10 @@ void setup_length(struct setup *s) {
 }
 
 /* Refuses a first rate below the cosine's lowest rate, since the rate would only rise. */
-static enum status check_floor(const struct setup *s, const char *name, struct error *e) {
-    const struct schedule schedule = setup_schedule(s);
+static enum status check_floor(const struct config *c, const struct shapes *s, const char *name, struct error *e) {
+    const struct schedule schedule = setup_schedule(c, s);
     if (schedule_change(schedule.kind) == RATE_FIXED || schedule.lr >= schedule.lr_min) return ST_OK;
-    if (schedule.lr_min != s->spec.config.lr_min)
+    if (schedule.lr_min != c->lr_min)
         return fail(e, ST_USAGE, "--lr %g is below %g, to which the cosine of --schedule %s would rise", schedule.lr,
                     schedule.lr_min, name);
     return fail(e, ST_USAGE, "--lr %g is below --lr-min %g, to which the cosine would rise; lower --lr-min",
@@ -321,18 +323,17 @@ static enum status check_floor(const struct setup *s, const char *name, struct e
 }
 
 /* If the rate changes only between epochs, refuses a warm-up that ends inside an epoch. */
-static enum status check_schedule(const struct setup *s, struct error *e) {
+static enum status check_schedule(const struct config *c, const struct shapes *s, struct error *e) {
     char name[OPTION_TEXT + 1];
-    option_format_value(option_find(config_options, "schedule"), &s->spec.config, name, sizeof name);
-    TRY(check_floor(s, name, e));
-    int64_t spare = s->spec.config.warmup % s->shapes.steps_per_epoch,
-            whole = s->spec.config.warmup - spare + s->shapes.steps_per_epoch;
-    if (schedule_change((enum schedule_kind)s->spec.config.schedule) != RATE_PER_EPOCH || spare == 0) return ST_OK;
+    option_format_value(option_find(config_options, "schedule"), c, name, sizeof name);
+    TRY(check_floor(c, s, name, e));
+    int64_t spare = c->warmup % s->steps_per_epoch, whole = c->warmup - spare + s->steps_per_epoch;
+    if (schedule_change((enum schedule_kind)c->schedule) != RATE_PER_EPOCH || spare == 0) return ST_OK;
     return fail(e, ST_USAGE,
                 "--schedule %s changes the rate between epochs alone, and --warmup %" PRId64
                 " is no whole number of epochs "
                 "of %" PRId64 " steps; take --warmup %" PRId64 " or --schedule cosine",
-                name, s->spec.config.warmup, s->shapes.steps_per_epoch, whole);
+                name, c->warmup, s->steps_per_epoch, whole);
 }
 
 static enum status make_tables(struct setup *s, struct error *e) {
@@ -351,10 +352,10 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     TRY(leave_out_idle(s, e));
     TRY(fit_lengths(s, e));
     TRY(config_check_length(c, s->spec.task.shape.examples[SPLIT_TRAIN], e));
-    setup_length(s);
+    set_length(s);
     TRY(curriculum_check(&s->spec.task, c->curriculum, e));
-    TRY(check_schedule(s, e));
-    TRY(setup_numerics(s, s->id.numerics, sizeof s->id.numerics, e));
+    TRY(check_schedule(c, &s->shapes, e));
+    TRY(setup_numerics(&s->spec, &s->shapes, s->id.numerics, sizeof s->id.numerics, e));
     TRY(identify(s, e));
     return name_model(s, e);
 }
@@ -362,7 +363,7 @@ enum status setup_resolve(struct setup *s, struct error *e) {
 enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e) {
     s->spec.config.budget = 0;
     s->spec.config.stop_after = steps;
-    setup_length(s);
+    set_length(s);
     return identify(s, e);
 }
 
@@ -370,7 +371,7 @@ enum status setup_open(struct setup *s, struct error *e) {
     char text[CONFIG_TEXT];
     if (s->shapes.host.base) return ST_OK;
     TRY(make_tables(s, e));
-    TRY(setup_config_text(s, text, e));
+    TRY(setup_config_text(&s->spec, text, e));
     return keep(&s->id.config_text, text, e);
 }
 
@@ -397,7 +398,7 @@ struct setup *setup_again(const struct setup *s, const struct config *c, struct 
         status = identify_seed(other, s->id.text, e);
     } else {
         status = text_copy(c->profile, other->spec.config.profile, sizeof other->spec.config.profile, e);
-        if (status == ST_OK) status = check_schedule(other, e);
+        if (status == ST_OK) status = check_schedule(&other->spec.config, &other->shapes, e);
         if (status == ST_OK) status = identify(other, e);
     }
     setup_close(other);
@@ -413,7 +414,7 @@ void setup_free(struct setup *s) {
     free(s);
 }
 
-struct schedule setup_schedule(const struct setup *s) {
+struct schedule setup_schedule(const struct config *c, const struct shapes *s) {
     static const struct {
         double floor;
         int64_t epochs;
@@ -422,7 +423,6 @@ struct schedule setup_schedule(const struct setup *s) {
         SCHEDULES(ROW)
 #undef ROW
     };
-    const struct config *c = &s->spec.config;
     double fixed = own[c->schedule].floor, floor = fixed > 0 ? fixed : c->lr_min_share * c->lr;
     int64_t epochs = own[c->schedule].epochs;
     return (struct schedule){.kind = (enum schedule_kind)c->schedule,
@@ -430,6 +430,6 @@ struct schedule setup_schedule(const struct setup *s) {
                              .lr_min = floor > 0 ? floor : c->lr_min,
                              .warmup = c->warmup,
                              .warmup_least = c->warmup_least,
-                             .total = epochs > 0 ? epochs * s->shapes.steps_per_epoch : s->shapes.schedule_steps,
-                             .steps_per_epoch = s->shapes.steps_per_epoch};
+                             .total = epochs > 0 ? epochs * s->steps_per_epoch : s->schedule_steps,
+                             .steps_per_epoch = s->steps_per_epoch};
 }

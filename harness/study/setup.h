@@ -44,7 +44,7 @@ struct identity {
     char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX], row_id[RUN_ID_HEX], numerics[NUMERICS_TEXT];
 };
 
-/* The cost of the graphs of a run; all zeros until graphs_size has computed it. */
+/* The cost of the graphs of a run; all zeros until graphs_estimate has computed it. */
 struct estimate {
     double flops;   /* FLOPs of the whole run */
     int64_t params; /* number of trained parameters */
@@ -85,13 +85,13 @@ enum status setup_open(struct setup *s, struct error *e);
 struct setup *setup_again(const struct setup *s, const struct config *c, struct error *e);
 
 /* Writes config_text, also for a closed setup. ST_USAGE: it is too long. */
-enum status setup_config_text(const struct setup *s, char text[CONFIG_TEXT], struct error *e);
+enum status setup_config_text(const struct spec *s, char text[CONFIG_TEXT], struct error *e);
 
 /* Writes NUMERICS_BASE, then each part that the run uses and whose number was raised: "1+slice.2+scan_block_cpu.3". All
  * kernels for the kind of device count, whichever a processor uses, so that a run has the same identity on all
- * machines. If the run forces the reference kernels, only these count. The setup's model must be fitted. ST_FAIL: the
+ * machines. If the run forces the reference kernels, only these count. The model must be fitted. ST_FAIL: the
  * text is too short; other errors as building the graphs. */
-enum status setup_numerics(const struct setup *s, char *text, size_t size, struct error *e);
+enum status setup_numerics(const struct spec *s, const struct shapes *shapes, char *text, size_t size, struct error *e);
 
 /* ST_USAGE: the net sees later inputs than its task allows. Training and testing check this. Records, measurements and
  * golden traces use setups without this check. */
@@ -105,10 +105,6 @@ enum status setup_check_asked(struct setup *const *setups, int n, const struct l
 /* Changes the run so that training ends after this step (--stop-after), and removes its time limit. */
 enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e);
 
-/* Computes the steps of an epoch and of the run from the flags, and writes them to shapes and flags. The task must be
- * open. It is a part of setup_resolve. */
-void setup_length(struct setup *s);
-
 /* Gives the sizes of the net for a split of the task. */
 struct net_shape setup_net_shape(const struct spec *s, enum split split);
 
@@ -118,6 +114,7 @@ int64_t setup_second_rows(const struct spec *s);
 /* Fits the model to the sequences of a net of that shape, like the run's own model, with the same parameters. */
 enum status setup_fit(const struct spec *s, const struct net_shape *net, struct model_choice *fitted, struct error *e);
 
-struct schedule setup_schedule(const struct setup *s);
+/* Gives the schedule of the learning rate. */
+struct schedule setup_schedule(const struct config *c, const struct shapes *s);
 
 #endif

@@ -169,14 +169,14 @@ START_TEST(batches_out_of_the_device_are_the_feeders) {
     struct error e = {ST_OK, ""};
     open_trainer(&t, s);
     ck_assert_ptr_eq(t.batches.way, &way_resident);
-    ck_assert_msg(feeder_start(&feeder, s, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(feeder_start(&feeder, &s->spec, &s->shapes, &e) == ST_OK, "%s", e.text);
     for (int step = 0; step < 8; step++) {
         t.state.step = step;
         trainer_set_state(&t);
         batches_take(&t.batches, t.live);
         const struct step_batches *want = feeder_take(&feeder, step);
-        expect_batch(&t.train, &t.train_net, &want->main, step);
-        if (want->second.B) expect_batch(&t.train, &t.second_net, &want->second, step);
+        expect_batch(&t.train, &t.nets.main, &want->main, step);
+        if (want->second.B) expect_batch(&t.train, &t.nets.second, &want->second, step);
     }
     feeder_stop(&feeder);
     trainer_free(&t);
@@ -226,17 +226,17 @@ START_TEST(a_forced_kernel_reaches_the_resident_data) {
     struct setup *sent = device_run(models[0], "swiglu", "kernel", "take_batch_cuda");
     struct trainer a, b;
     struct error e = {ST_OK, ""};
-    struct run_size size;
+    struct estimate size;
     open_trainer(&a, whole);
     struct graph_list graphs = trainer_graphs(&a);
     ck_assert_int_eq(graphs.n, 4);
     ck_assert_str_eq(graphs.list[3]->calls[0].kernel->name, "take_batch_cuda");
-    ck_assert_msg(graphs_size(whole, &size, &e) == ST_OK && size.flops > 0, "%s", e.text);
+    ck_assert_msg(graphs_estimate(&whole->spec, &whole->shapes, &size, &e) == ST_OK && size.flops > 0, "%s", e.text);
     sent->shapes.steps = 2;
     ck_assert_int_eq(trainer_create(&b, sent, &e), ST_USAGE);
     expect_text(e.text, "--kernel take_batch_cuda computes op take_batch, which a run of ",
                 "a run whose batches are sent");
-    ck_assert_int_eq(graphs_size(sent, &size, &e), ST_USAGE);
+    ck_assert_int_eq(graphs_estimate(&sent->spec, &sent->shapes, &size, &e), ST_USAGE);
     trainer_free(&a);
     trainer_free(&b);
     small_run_free(whole);

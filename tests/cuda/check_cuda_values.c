@@ -55,7 +55,7 @@ START_TEST(what_no_memory_holds_is_sent) {
     struct setup *s = small_run_of("a5-slice:length=20,extra_length=11,n_train=300,n_val=20", program_folder, "none",
                                    "lru:state=4", "device", "cuda");
     ck_assert_int_gt(s->spec.task.shape.second.examples, INT32_MAX);
-    ck_assert_uint_eq(batches_resident_bytes(s), 0);
+    ck_assert_uint_eq(batches_resident_bytes(&s->spec, &s->shapes), 0);
     small_run_free(s);
 }
 END_TEST

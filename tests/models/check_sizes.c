@@ -24,23 +24,23 @@ START_TEST(one_tree_serves_two_lengths) {
         setup_make(&c, "parity:min_length=2,max_length=5,eval_min_length=6,eval_max_length=21", trees[_i], &e);
     ck_assert_msg(s != NULL, "%s", e.text);
     ck_assert_msg(trainer_create(&t, s, &e) == ST_OK, "%s", e.text);
-    int64_t B = t.train_net.input->dims[0], T = t.train_net.input->dims[1], V = tensor_cols(t.train_net.logits);
+    int64_t B = t.nets.main.input->dims[0], T = t.nets.main.input->dims[1], V = tensor_cols(t.nets.main.logits);
     int64_t longer = t.eval_net.input->dims[1];
     ck_assert_int_lt(T, longer);
     for (int step = 0; step < 3; step++) trainer_step(&t);
     ck_assert(isfinite(t.state.loss));
     memset(t.eval_net.input->data, 0, tensor_bytes(t.eval_net.input));
     for (int64_t b = 0; b < B; b++)
-        memcpy(tensor_i32(t.eval_net.input) + b * longer, tensor_i32(t.train_net.input) + b * T,
+        memcpy(tensor_i32(t.eval_net.input) + b * longer, tensor_i32(t.nets.main.input) + b * T,
                (size_t)T * sizeof(int32_t));
-    memcpy(t.eval_net.lengths->data, t.train_net.lengths->data, tensor_bytes(t.train_net.lengths));
+    memcpy(t.eval_net.lengths->data, t.nets.main.lengths->data, tensor_bytes(t.nets.main.lengths));
     graph_forward(&t.train, &t.state);
-    size_t bytes = tensor_bytes(t.train_net.logits); /* the other graph lies in the same memory */
+    size_t bytes = tensor_bytes(t.nets.main.logits); /* the other graph lies in the same memory */
     real *logits = malloc(bytes);
     int32_t lengths[4];
     ck_assert_ptr_nonnull(logits);
-    memcpy(logits, t.train_net.logits->data, bytes);
-    memcpy(lengths, t.train_net.lengths->data, sizeof lengths);
+    memcpy(logits, t.nets.main.logits->data, bytes);
+    memcpy(lengths, t.nets.main.lengths->data, sizeof lengths);
     graph_forward(&t.eval, &t.state);
     for (int64_t b = 0; b < B; b++)
         for (int64_t i = 0; i < lengths[b] * V; i++)

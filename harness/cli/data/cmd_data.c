@@ -254,17 +254,16 @@ static void print_examples(FILE *f, struct view *v) {
 }
 
 /* Prints a line for each step of an epoch of the run. Steps are counted from 1, as in curves.csv. */
-static void print_order(const struct setup *s, int64_t epoch) {
-    int64_t examples = s->spec.task.shape.examples[SPLIT_TRAIN], B = s->spec.config.batch,
-            extra = setup_second_rows(&s->spec);
-    for (int64_t first = 0, step = epoch * s->shapes.steps_per_epoch; first < examples && step < s->shapes.steps;
+static void print_order(const struct spec *s, const struct run_length *length, int64_t epoch) {
+    int64_t examples = s->task.shape.examples[SPLIT_TRAIN], B = s->config.batch, extra = setup_second_rows(s);
+    for (int64_t first = 0, step = epoch * length->steps_per_epoch; first < examples && step < length->steps;
          first += B, step++) {
         int64_t rows = examples - first < B ? examples - first : B;
         printf("{\"epoch\":%" PRId64 ",\"step\":%" PRId64, epoch, step + 1);
         for (int64_t row = 0; row < rows; row++)
-            printf("%s%" PRId64, row ? "," : ",\"indices\":[", train_example(&s->spec, epoch, first + row));
+            printf("%s%" PRId64, row ? "," : ",\"indices\":[", train_example(s, epoch, first + row));
         for (int64_t row = 0; row < extra; row++)
-            printf("%s%" PRId64, row ? "," : "],\"extra\":[", second_example(&s->spec, step * extra + row));
+            printf("%s%" PRId64, row ? "," : "],\"extra\":[", second_example(s, step * extra + row));
         printf("]}\n");
         if (ferror(stdout)) return;
     }
@@ -273,31 +272,21 @@ static void print_order(const struct setup *s, int64_t epoch) {
 static enum status show_order(const struct view *v, struct error *e) {
     const struct data_flags *f = &v->flags;
     int64_t epoch;
-    struct setup *s = calloc(1, sizeof *s);
-    if (!s) return fail(e, ST_MEMORY, "no memory for a run");
-    s->spec.task = v->task;
-    s->spec.config.batch = f->batch;
-    s->spec.config.epochs = f->epochs;
-    s->spec.config.steps = f->steps;
-    enum status status = config_check_length(&s->spec.config, s->spec.task.shape.examples[SPLIT_TRAIN], e);
-    if (status != ST_OK) {
-        free(s);
-        return status;
-    }
-    setup_length(s);
-    int64_t last = (s->shapes.steps - 1) / s->shapes.steps_per_epoch;
+    struct spec s = {.task = v->task, .config = {.batch = f->batch, .epochs = f->epochs, .steps = f->steps}};
+    int64_t examples = s.task.shape.examples[SPLIT_TRAIN];
+    TRY(config_check_length(&s.config, examples, e));
+    struct run_length length = config_length(&s.config, examples);
+    int64_t last = (length.steps - 1) / length.steps_per_epoch;
     if (!parse_int64(f->order, &epoch) || epoch < 0)
-        status = fail(e, ST_USAGE, "data show: --order %.100s is not an epoch, a whole number from 0", f->order);
-    else if (epoch > last)
-        status = fail(e, ST_USAGE,
-                      "data show: --order %" PRId64 " is past the last epoch, %" PRId64 ": a run of %" PRId64
-                      " steps with %" PRId64 " steps per epoch has epochs 0 to %" PRId64
-                      "; --epochs and --steps make it longer",
-                      epoch, last, s->shapes.steps, s->shapes.steps_per_epoch, last);
-    else
-        print_order(s, epoch);
-    free(s);
-    return status;
+        return fail(e, ST_USAGE, "data show: --order %.100s is not an epoch, a whole number from 0", f->order);
+    if (epoch > last)
+        return fail(e, ST_USAGE,
+                    "data show: --order %" PRId64 " is past the last epoch, %" PRId64 ": a run of %" PRId64
+                    " steps with %" PRId64 " steps per epoch has epochs 0 to %" PRId64
+                    "; --epochs and --steps make it longer",
+                    epoch, last, length.steps, length.steps_per_epoch, last);
+    print_order(&s, &length, epoch);
+    return ST_OK;
 }
 
 static enum status show_picture(struct view *v, struct error *e) {

@@ -1,4 +1,5 @@
-/* examples.c - see examples.h. */
+/* examples.c - see examples.h. A validation or test split is made once, in the memory of the net's place. A batch is a part
+ * of it: the inputs of the net point there, and nothing is copied. */
 #include "harness/run/batches/examples.h"
 
 #include <inttypes.h>
@@ -8,11 +9,14 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "core/arena.h"
+#include "core/graph_walk.h"
 #include "harness/run/signals.h"
 #include "tasks/curriculum.h"
 
 #define PARALLEL_FROM 16384 /* threads are used for batches of at least so many positions */
+
+/* number of examples between two checks for signals; the slowest tasks take about a second for them */
+#define ROWS_AT_ONCE 1024
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
@@ -41,15 +45,15 @@ struct batch batch_of(const struct task_shape *shape, enum split split, int64_t 
                           .documents = shape->reading.documents};
 }
 
-struct step_batches step_sizes(const struct setup *s) {
-    const struct task_shape *shape = &s->spec.task.shape;
+struct step_batches step_sizes(const struct spec *s) {
+    const struct task_shape *shape = &s->task.shape;
     int64_t T = shape->second.T;
     return (struct step_batches){
-        .main = batch_of(shape, SPLIT_TRAIN, s->spec.config.batch),
-        .second = {.B = setup_second_rows(&s->spec), .T = T, .channels = shape->channels, .labels = T}};
+        .main = batch_of(shape, SPLIT_TRAIN, s->config.batch),
+        .second = {.B = setup_second_rows(s), .T = T, .channels = shape->channels, .labels = T}};
 }
 
-size_t step_bytes(const struct setup *s) {
+size_t step_bytes(const struct spec *s) {
     struct step_batches sizes = step_sizes(s);
     return batch_bytes(&sizes.main) + batch_bytes(&sizes.second);
 }
@@ -88,22 +92,10 @@ static void fill_row(const struct task_choice *task, enum split split, bool seco
     if (documents > 1) b->lengths[row * documents + 1] = x.second;
 }
 
-/* Fills a row with the example at a place in the order of a split (in training, of an epoch). */
-static void fill_place(const struct setup *s, enum split split, int64_t place, int64_t epoch, struct batch *b,
-                       int64_t row) {
-    int64_t index = place < s->spec.task.shape.examples[split] ? place : -1;
-    if (index >= 0 && split == SPLIT_TRAIN) index = train_example(&s->spec, epoch, index);
-    fill_row(&s->spec.task, split, false, index, b, row);
-}
-
-int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64_t epoch, bool parallel,
-                   struct batch *b) {
-    int64_t left = s->spec.task.shape.examples[split] - first;
-    if (parallel && b->B * b->T > PARALLEL_FROM) {
-#pragma omp parallel for schedule(static)
-        for (int64_t row = 0; row < b->B; row++) fill_place(s, split, first + row, epoch, b, row);
-    } else
-        for (int64_t row = 0; row < b->B; row++) fill_place(s, split, first + row, epoch, b, row);
+int64_t batch_fill(const struct spec *s, enum split split, int64_t first, struct batch *b) {
+    int64_t left = s->task.shape.examples[split] - first;
+#pragma omp parallel for schedule(static) if (b->B * b->T > PARALLEL_FROM)
+    for (int64_t row = 0; row < b->B; row++) fill_row(&s->task, split, false, row < left ? first + row : -1, b, row);
     return left < b->B ? left : b->B;
 }
 
@@ -112,12 +104,18 @@ void split_fill(const struct spec *s, bool second, int64_t first, int64_t rows, 
     for (int64_t row = 0; row < rows; row++) fill_row(&s->task, SPLIT_TRAIN, second, first + row, b, row);
 }
 
-void step_fill(const struct setup *s, int64_t step, bool parallel, struct step_batches *b) {
-    int64_t epoch = step / s->shapes.steps_per_epoch, within = step % s->shapes.steps_per_epoch;
-    b->main.most = curriculum_longest(s->spec.config.curriculum, step, s->shapes.schedule_steps);
-    batch_fill(s, SPLIT_TRAIN, within * s->spec.config.batch, epoch, parallel, &b->main);
-    for (int64_t row = 0; row < b->second.B; row++)
-        fill_row(&s->spec.task, SPLIT_TRAIN, true, second_example(&s->spec, step * b->second.B + row), &b->second, row);
+void step_fill(const struct spec *s, const struct shapes *shapes, int64_t step, struct step_batches *b) {
+    int64_t epoch = step / shapes->steps_per_epoch, first = step % shapes->steps_per_epoch * s->config.batch;
+    int64_t left = s->task.shape.examples[SPLIT_TRAIN] - first;
+    b->main.most = curriculum_longest(s->config.curriculum, step, shapes->schedule_steps);
+    for (int64_t row = 0; row < b->main.B; row++) {
+        int64_t index = row < left ? train_example(s, epoch, first + row) : -1;
+        fill_row(&s->task, SPLIT_TRAIN, false, index, &b->main, row);
+    }
+    for (int64_t row = 0; row < b->second.B; row++) {
+        int64_t index = second_example(s, step * b->second.B + row);
+        fill_row(&s->task, SPLIT_TRAIN, true, index, &b->second, row);
+    }
 }
 
 /* --- the test split ----------------------------------------------------------------------------------------------- */
@@ -158,15 +156,6 @@ static void digest_end(struct digest *d, struct test_split *t) {
     XXH3_freeState(d->state);
 }
 
-enum status test_split_hash(const struct task_choice *task, const struct batch *rows, int64_t examples,
-                            struct test_split *t, struct error *e) {
-    struct digest d;
-    TRY(digest_begin(&d, task->shape.chance, e));
-    for (int64_t row = 0; row < examples; row++) digest_row(&d, rows, row);
-    digest_end(&d, t);
-    return ST_OK;
-}
-
 enum status test_split_read(const struct task_choice *task, bool obeys, struct test_split *t, struct error *e) {
     struct batch one = batch_of(&task->shape, SPLIT_TEST, 1);
     struct digest d;
@@ -187,4 +176,93 @@ enum status test_split_read(const struct task_choice *task, bool obeys, struct t
     }
     free(memory);
     return status;
+}
+
+/* --- stored splits ------------------------------------------------------------------------------------------------ */
+
+static struct batch whole_batches(const struct spec *s, enum split split) {
+    const struct task_shape *shape = &s->task.shape;
+    int64_t n = shape->examples[split], B = s->config.batch;
+    return batch_of(shape, split, (n + B - 1) / B * B);
+}
+
+size_t split_store_bytes(const struct spec *s, enum split split) {
+    struct batch rows = whole_batches(s, split);
+    return batch_bytes(&rows);
+}
+
+/* Returns rows first .. first+n-1 of a batch as a batch. */
+static struct batch rows_of(const struct batch *all, int64_t first, int64_t n) {
+    struct batch b = *all;
+    b.B = n;
+    if (b.channels)
+        b.values = batch_row(all, first);
+    else
+        b.tokens = batch_row(all, first);
+    b.targets += first * all->labels;
+    b.lengths += first * batch_documents(all);
+    b.links += first * all->words;
+    return b;
+}
+
+enum status split_store_create(struct split_store *store, const struct spec *s, enum split split, size_t room,
+                               const struct place *place, struct error *e) {
+    size_t bytes = split_store_bytes(s, split);
+    bool window = place->device == DEVICE_CPU && bytes > room;
+    *store = (struct split_store){.spec = s,
+                                  .split = split,
+                                  .window = window,
+                                  .examples = s->task.shape.examples[split],
+                                  .rows = window ? batch_of(&s->task.shape, split, s->config.batch)
+                                                 : whole_batches(s, split)};
+    bytes = batch_bytes(&store->rows);
+    store->memory = calloc(1, bytes); /* zeros, because split_store_hash reads the padding too */
+    if (!store->memory) return fail(e, ST_MEMORY, "no memory for examples to evaluate on: %zu MB", bytes >> 20);
+    batch_lay(&store->rows, store->memory);
+    if (window) return ST_OK;
+    for (int64_t first = 0; first < store->rows.B; first += ROWS_AT_ONCE) {
+        int64_t left = store->rows.B - first;
+        if (first && signal_received())
+            return fail(e, (enum status)(128 + signal_received()),
+                        "stopped while the examples to evaluate on were made, before a step; the same command goes on");
+        struct batch part = rows_of(&store->rows, first, left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE);
+        batch_fill(s, split, first, &part);
+    }
+    if (place->device == DEVICE_CPU) return ST_OK;
+    TRY(place_reserve(place, &store->there, bytes, e));
+    place_put(place, store->there.base, store->memory, bytes);
+    return ST_OK;
+}
+
+/* Points an input at rows on the host, or at the same rows on the device. */
+static void point(const struct split_store *store, struct tensor *input, void *rows) {
+    if (!input) return;
+    input->data = store->there.base ? store->there.base + ((char *)rows - store->memory) : rows;
+}
+
+int64_t split_store_select(struct split_store *store, int64_t first, const struct net *net, struct batch *b) {
+    int64_t left = store->examples - first, B = store->spec->config.batch;
+    *b = rows_of(&store->rows, store->window ? 0 : first, B);
+    if (store->window) batch_fill(store->spec, store->split, first, b);
+    point(store, net->input, batch_row(b, 0));
+    point(store, net->targets, b->targets);
+    point(store, net->lengths, b->lengths);
+    point(store, net->links, b->links);
+    return left < B ? left : B;
+}
+
+enum status split_store_hash(const struct split_store *store, bool obeys, struct test_split *t, struct error *e) {
+    struct digest d;
+    /* the padding of a window has values of earlier batches, so the examples are made again */
+    if (store->window) return test_split_read(&store->spec->task, obeys, t, e);
+    TRY(digest_begin(&d, store->spec->task.shape.chance, e));
+    for (int64_t row = 0; row < store->examples; row++) digest_row(&d, &store->rows, row);
+    digest_end(&d, t);
+    return ST_OK;
+}
+
+void split_store_free(struct split_store *store) {
+    arena_free(&store->there);
+    free(store->memory);
+    *store = (struct split_store){0};
 }

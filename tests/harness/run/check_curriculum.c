@@ -20,10 +20,10 @@ static struct setup *run_of(const char *task, const char *flag, const char *valu
 
 /* The batch of a step; the caller frees *memory. */
 static struct batch batch_of_step(const struct setup *s, int64_t step, char **memory) {
-    struct step_batches b = step_sizes(s);
-    *memory = malloc(step_bytes(s));
+    struct step_batches b = step_sizes(&s->spec);
+    *memory = malloc(step_bytes(&s->spec));
     batch_lay(&b.second, batch_lay(&b.main, *memory));
-    step_fill(s, step, false, &b);
+    step_fill(&s->spec, &s->shapes, step, &b);
     return b.main;
 }
 
@@ -153,8 +153,8 @@ START_TEST(validation_and_names_of_other_runs_stay_as_they_are) {
         char *memory[2] = {calloc(1, batch_bytes(&a)), calloc(1, batch_bytes(&b))}; /* fields are aligned */
         batch_lay(&a, memory[0]);
         batch_lay(&b, memory[1]);
-        batch_fill(s[0], split, 0, 0, false, &a);
-        batch_fill(s[1], split, 0, 0, false, &b);
+        batch_fill(&s[0]->spec, split, 0, &a);
+        batch_fill(&s[1]->spec, split, 0, &b);
         ck_assert_mem_eq(memory[0], memory[1], batch_bytes(&a));
         for (int i = 0; i < 2; i++) free(memory[i]);
     }
@@ -215,8 +215,8 @@ END_TEST
 
 START_TEST(the_floor_of_a_cosine_may_be_a_share_of_its_peak) {
     struct setup *s = run_of(SMALL_TASK, "lr-min-share", "0.001"), *plain = run_of(SMALL_TASK, NULL, NULL);
-    ck_assert_double_eq(setup_schedule(s).lr_min, 0.001 * s->spec.config.lr);
-    ck_assert_double_eq(setup_schedule(plain).lr_min, plain->spec.config.lr_min);
+    ck_assert_double_eq(setup_schedule(&s->spec.config, &s->shapes).lr_min, 0.001 * s->spec.config.lr);
+    ck_assert_double_eq(setup_schedule(&plain->spec.config, &plain->shapes).lr_min, plain->spec.config.lr_min);
     ck_assert_ptr_null(strstr(plain->id.text, "lr-min-share"));
     ck_assert_ptr_null(strstr(plain->id.text, "select"));
     small_run_free(s);

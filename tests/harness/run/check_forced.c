@@ -128,13 +128,13 @@ START_TEST(a_plan_counts_the_flops_of_the_graphs_that_run) {
     struct setup *s = small_run_of(counted[_i], program_folder, "swiglu", "bdlru:m=2,blocks=5", NULL, NULL);
     struct trainer t;
     struct error e = {0};
-    struct run_size size;
+    struct estimate size;
     open_forced(&t, s);
-    ck_assert_msg(graphs_size(s, &size, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(graphs_estimate(&s->spec, &s->shapes, &size, &e) == ST_OK, "%s", e.text);
     double step = graph_cost(&t.train, PASS_FORWARD).flops + graph_cost(&t.train, PASS_BACKWARD).flops;
     ck_assert_double_eq(size.flops, step * (double)s->shapes.steps);
     ck_assert_uint_eq(size.memory, t.train.plan->bytes);
-    ck_assert_int_eq(t.second_net.input != NULL, _i == 1);
+    ck_assert_int_eq(t.nets.second.input != NULL, _i == 1);
     trainer_free(&t);
     small_run_free(s);
 }

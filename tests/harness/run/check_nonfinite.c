@@ -52,7 +52,7 @@ static void plant_in_gradient(struct trainer *t) {
 }
 
 static void plant_in_loss(struct trainer *t) {
-    const struct tensor *loss = t->train_net.loss;
+    const struct tensor *loss = t->nets.main.loss;
     plant(&t->train.calls[loss->producer], PASS_FORWARD, tensor_real(loss));
 }
 

@@ -80,7 +80,7 @@ START_TEST(a_run_and_its_failure_name_the_same_test_examples) {
         ck_assert_msg(test_split_read(&s->spec.task, false, &read, &e) == ST_OK, "%s", e.text);
         for (int window = 0; window < 2; window++) {
             size_t room = window ? 0 : SIZE_MAX;
-            ck_assert_msg(split_store_create(&store, s, SPLIT_TEST, room, &place, &e) == ST_OK, "%s", e.text);
+            ck_assert_msg(split_store_create(&store, &s->spec, SPLIT_TEST, room, &place, &e) == ST_OK, "%s", e.text);
             ck_assert_int_eq(store.window, window);
             ck_assert_msg(split_store_hash(&store, false, &stored, &e) == ST_OK, "%s", e.text);
             ck_assert_msg(!strcmp(stored.hash, read.hash), "%s: %s, %s", tasks[i], stored.hash, read.hash);

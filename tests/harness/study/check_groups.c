@@ -119,10 +119,10 @@ START_TEST(each_net_trains_its_parameters_as_its_paper_does) {
     struct place cpu = {0};
     struct params params;
     struct graph train, update;
-    struct net net, extra;
+    struct step_nets nets;
     ck_assert_int_eq(params_create(&params, &e), ST_OK);
-    ck_assert_int_eq(graphs_build_training(&train, s, &cpu, &params, &net, &extra, &e), ST_OK);
-    ck_assert_int_eq(graphs_build_update(&update, s, &cpu, &params, NULL, &e), ST_OK);
+    ck_assert_int_eq(graphs_build_training(&train, &s->spec, &s->shapes, &cpu, &params, &nets, &e), ST_OK);
+    ck_assert_int_eq(graphs_build_update(&update, &s->spec, &s->shapes, &cpu, &params, NULL, &e), ST_OK);
     expect_groups(&update, &params, _i);
     graph_free(&train);
     graph_free(&update);

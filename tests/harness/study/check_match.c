@@ -18,10 +18,10 @@ static struct setup *setup_on(const char *model, const char *flags, struct error
 }
 
 static double amount(const struct setup *s, bool state) {
-    struct run_size size;
+    struct estimate size;
     struct error e = {0};
     if (state) return (double)net_state_floats(&s->spec.config.net, &s->shapes.model);
-    ck_assert_msg(graphs_size(s, &size, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(graphs_estimate(&s->spec, &s->shapes, &size, &e) == ST_OK, "%s", e.text);
     return (double)size.params;
 }
 
@@ -95,15 +95,15 @@ static int64_t decayed(const char *model, const char *backbone, const char *deca
     struct error e = {0};
     struct params params = {0};
     struct graph train = {0}, update = {0};
-    struct net net, second;
+    struct step_nets nets;
     struct place cpu = {.device = DEVICE_CPU};
     int64_t n = 0;
     snprintf(flags, sizeof flags, "dim=16\ndecay=0.1\nbackbone=%s\ndecay-all=%s\n", backbone, decay_all);
     struct setup *s = setup_on(model, flags, &e);
     ck_assert_msg(s != NULL, "%s", e.text);
     ck_assert_int_eq(params_create(&params, &e), ST_OK);
-    ck_assert_msg(graphs_build_training(&train, s, &cpu, &params, &net, &second, &e) == ST_OK, "%s", e.text);
-    ck_assert_msg(graphs_build_update(&update, s, &cpu, &params, NULL, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(graphs_build_training(&train, &s->spec, &s->shapes, &cpu, &params, &nets, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(graphs_build_update(&update, &s->spec, &s->shapes, &cpu, &params, NULL, &e) == ST_OK, "%s", e.text);
     const struct adamw_attr *attr = adamw_attr(&update.calls[update.n_calls - 1]);
     for (int i = 0; i < attr->n_segments; i++) n += attr->segments[i].decay > 0 ? attr->segments[i].count : 0;
     graph_free(&train);

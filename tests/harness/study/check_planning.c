@@ -57,7 +57,7 @@ START_TEST(a_planned_run_is_the_run_that_is_resolved_alone) {
             struct setup *s = plan.setups[k];
             char config[CONFIG_TEXT];
             ck_assert_ptr_null(s->shapes.host.base);
-            ck_assert_int_eq(setup_config_text(s, config, &e), ST_OK);
+            ck_assert_int_eq(setup_config_text(&s->spec, config, &e), ST_OK);
             struct setup *alone = setup_stored(config, "a plan", s->spec.config.threads, &e);
             ck_assert_msg(alone != NULL, "%s", e.text);
             ck_assert_str_eq(s->id.text, alone->id.text);

@@ -79,7 +79,7 @@ START_TEST(the_papers_graphs_warm_up_epoch_by_epoch) {
     } cases[] = {{0, 1e-9}, {12, 1e-9}, {13, 2e-4}, {25, 2e-4}, {64, 8e-4}, {65, 1e-3}, {77, 1e-3}};
     struct plan plan;
     make(&plan, "molecules", "paper", NULL, NULL, "gcn");
-    struct schedule schedule = setup_schedule(plan.setups[0]);
+    struct schedule schedule = setup_schedule(&plan.setups[0]->spec.config, &plan.setups[0]->shapes);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         ck_assert_double_eq_tol(schedule_rate(&schedule, cases[i].step), cases[i].rate, 1e-15);
     plan_free(&plan);

@@ -72,7 +72,7 @@ static void take_plan(struct run_record *record, const char *words) {
         const struct setup *s = plan.setups[i];
         const char *at = words;
         char config[CONFIG_TEXT];
-        ck_ok(setup_config_text(s, config, &fixture_problem));
+        ck_ok(setup_config_text(&s->spec, config, &fixture_problem));
         found = !strcmp(s->spec.task.name, record->run.task) && s->spec.config.lr == record->run.lr &&
                 s->spec.config.seed == (int64_t)record->run.seed;
         while (found && next_part(&at, " ", pair)) found = strstr(config, pair) != NULL;

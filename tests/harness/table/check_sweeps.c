@@ -116,7 +116,7 @@ static double rate_of(const char *name, int64_t step) {
     ck_assert_msg(config_set(&s.spec.config, "schedule", name, &e) == ST_OK, "%s", e.text);
     s.shapes.steps_per_epoch = 10;
     s.shapes.steps = 40;
-    struct schedule schedule = setup_schedule(&s);
+    struct schedule schedule = setup_schedule(&s.spec.config, &s.shapes);
     return schedule_rate(&schedule, step);
 }
 

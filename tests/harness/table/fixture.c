@@ -68,7 +68,7 @@ void as_planned(struct run *run, const char *name) {
         const struct setup *s = plan.setups[i];
         if (strcmp(s->spec.task.name, run->task) != 0 || strcmp(s->spec.model.model->name, run->model) != 0) continue;
         snprintf(record->identity, sizeof record->identity, "%s", s->id.text);
-        ck_ok(setup_config_text(s, record->config, &fixture_problem));
+        ck_ok(setup_config_text(&s->spec, record->config, &fixture_problem));
         found = true;
     }
     ck_assert_msg(found, "%s has no run of %s on %s", name, run->model, run->task);

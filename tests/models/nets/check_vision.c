@@ -267,13 +267,13 @@ START_TEST(weights_of_one_size_read_another) {
     struct error e = {0};
     struct setup *s = arrow_setup(nets[_i][0], nets[_i][1], nets[_i][2]);
     ck_assert_msg(trainer_create(&t, s, &e) == ST_OK, "%s", e.text);
-    int64_t T = t.train_net.input->dims[1], longer = t.eval_net.input->dims[1], C = t.eval_net.input->dims[2];
+    int64_t T = t.nets.main.input->dims[1], longer = t.eval_net.input->dims[1], C = t.eval_net.input->dims[2];
     ck_assert(T == 16 && longer == 64 && C == 108);
     for (int step = 0; step < 3; step++) trainer_step(&t);
     ck_assert(isfinite(t.state.loss));
     graph_forward(&t.train, &t.state);
-    real *input = copy_reals(tensor_real(t.train_net.input), 4 * T * C);
-    real *logits = copy_reals(tensor_real(t.train_net.logits), 4 * 2); /* the other graph lies in the same memory */
+    real *input = copy_reals(tensor_real(t.nets.main.input), 4 * T * C);
+    real *logits = copy_reals(tensor_real(t.nets.main.logits), 4 * 2); /* the other graph lies in the same memory */
     for (int64_t i = 0; i < 4 * longer * C; i++) tensor_real(t.eval_net.input)[i] = (real)(i % 7) - 3;
     for (int64_t b = 0; b < 3; b++) {
         memcpy(tensor_real(t.eval_net.input) + b * longer * C, input + b * T * C, (size_t)(T * C) * sizeof *input);

@@ -59,14 +59,14 @@ START_TEST(a_thread_makes_the_batches_that_are_made_without) {
     struct setup *s = setup_of(tasks[_i]);
     struct feeder f;
     struct error e;
-    struct step_batches here = step_sizes(s);
-    char *memory = malloc(step_bytes(s));
+    struct step_batches here = step_sizes(&s->spec);
+    char *memory = malloc(step_bytes(&s->spec));
     batch_lay(&here.second, batch_lay(&here.main, memory));
-    ck_assert_msg(feeder_start(&f, s, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(feeder_start(&f, &s->spec, &s->shapes, &e) == ST_OK, "%s", e.text);
     ck_assert(f.runs);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         const struct step_batches *ahead = feeder_take(&f, steps[i]);
-        step_fill(s, steps[i], true, &here);
+        step_fill(&s->spec, &s->shapes, steps[i], &here);
         expect_same_batch(&ahead->main, &here.main, steps[i]);
         expect_same_batch(&ahead->second, &here.second, steps[i]);
     }
@@ -104,7 +104,7 @@ START_TEST(the_order_shown_is_the_order_trained_in) {
     int64_t last = s->shapes.steps_per_epoch * 8 + (s->shapes.steps_per_epoch + 1) / 2, seen = 0;
     struct feeder f;
     struct error e;
-    ck_assert_msg(feeder_start(&f, s, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(feeder_start(&f, &s->spec, &s->shapes, &e) == ST_OK, "%s", e.text);
     for (int64_t epoch = 0; epoch <= 8; epoch += 4) {
         char arguments[512], *state = NULL;
         int64_t step = epoch * s->shapes.steps_per_epoch;
@@ -136,12 +136,12 @@ static void open_trainer(struct trainer *t, const struct setup *s) {
 
 /* Takes a step with batches that this thread makes. */
 static void step_by_hand(struct trainer *t) {
-    struct step_batches b = step_sizes(t->setup);
-    char *memory = malloc(step_bytes(t->setup));
-    const struct net *nets[] = {&t->train_net, &t->second_net};
+    struct step_batches b = step_sizes(&t->setup->spec);
+    char *memory = malloc(step_bytes(&t->setup->spec));
+    const struct net *nets[] = {&t->nets.main, &t->nets.second};
     const struct batch *batches[] = {&b.main, &b.second};
     batch_lay(&b.second, batch_lay(&b.main, memory));
-    step_fill(t->setup, t->state.step, false, &b);
+    step_fill(&t->setup->spec, &t->setup->shapes, t->state.step, &b);
     for (int i = 0; i < 2; i++) {
         const struct batch *from = batches[i];
         if (!from->B) continue;
@@ -200,18 +200,20 @@ START_TEST(a_stored_split_is_the_batches_one_by_one) {
         int64_t B = s->spec.config.batch, n = s->spec.task.shape.examples[split], seen = 0;
         if (window) {
             split_store_free(store);
-            ck_assert_int_eq(split_store_create(store, s, split, split_store_bytes(s, split) - 1, &t.place, &e), ST_OK);
+            ck_assert_int_eq(
+                split_store_create(store, &s->spec, split, split_store_bytes(&s->spec, split) - 1, &t.place, &e),
+                ST_OK);
         }
         ck_assert(store->window == window);
         ck_assert_int_eq(store->rows.B, window ? B : (n + B - 1) / B * B);
-        if (!window) ck_assert_uint_eq(split_store_bytes(s, split), batch_bytes(&store->rows));
+        if (!window) ck_assert_uint_eq(split_store_bytes(&s->spec, split), batch_bytes(&store->rows));
         for (int64_t first = 0; first < n; first += B) {
             struct batch got, want;
             int64_t rows = split_store_select(store, first, &t.eval_net, &got);
             want = got;
             char *memory = malloc(batch_bytes(&want));
             batch_lay(&want, memory);
-            ck_assert_int_eq(rows, batch_fill(s, split, first, 0, false, &want));
+            ck_assert_int_eq(rows, batch_fill(&s->spec, split, first, &want));
             expect_same_batch(&got, &want, first);
             ck_assert(t.eval_net.input->data == batch_row(&got, 0) && t.eval_net.targets->data == got.targets);
             ck_assert(!t.eval_net.lengths || t.eval_net.lengths->data == got.lengths);
@@ -248,7 +250,7 @@ START_TEST(a_window_is_evaluated_to_the_same_bits) {
         struct split_store *store = split == SPLIT_VAL ? &t.val : &t.test;
         ck_assert(trainer_evaluate(&t, split, &kept));
         split_store_free(store);
-        ck_assert_int_eq(split_store_create(store, s, split, 0, &t.place, &e), ST_OK);
+        ck_assert_int_eq(split_store_create(store, &s->spec, split, 0, &t.place, &e), ST_OK);
         for (int times = 0; times < 2; times++) {
             ck_assert(trainer_evaluate(&t, split, &made));
             ck_assert_mem_eq(&made, &kept, sizeof made);
@@ -265,7 +267,7 @@ START_TEST(each_epoch_of_the_other_length_has_every_string_once) {
     struct error e;
     int orders_differ = 0;
     int32_t first_epoch[25];
-    ck_assert_int_eq(feeder_start(&f, s, &e), ST_OK);
+    ck_assert_int_eq(feeder_start(&f, &s->spec, &s->shapes, &e), ST_OK);
     for (int64_t epoch = 0; epoch < 3; epoch++) {
         int seen[25] = {0};
         for (int64_t step = 5 * epoch; step < 5 * epoch + 5; step++) {
@@ -292,7 +294,7 @@ END_TEST
 static double sum_of_losses(struct trainer *t, int64_t parameter, double move) {
     t->params.value[parameter] += (real)move;
     graph_forward(&t->train, &t->state);
-    return (double)tensor_real(t->train_net.loss)[0] + (double)tensor_real(t->second_net.loss)[0];
+    return (double)tensor_real(t->nets.main.loss)[0] + (double)tensor_real(t->nets.second.loss)[0];
 }
 
 /* The gradient comes from the sum of both mean losses; the reported loss is the main one. */
@@ -302,7 +304,7 @@ START_TEST(a_step_descends_the_sum_of_both_losses) {
     open_trainer(&t, s);
     trainer_step(&t);
     trainer_step(&t);
-    double main = tensor_real(t.train_net.loss)[0], extra = tensor_real(t.second_net.loss)[0];
+    double main = tensor_real(t.nets.main.loss)[0], extra = tensor_real(t.nets.second.loss)[0];
     ck_assert(t.state.loss == main);
     expect_near(tensor_real(t.train.root)[0], main + extra, 4 * REAL_EPSILON * (main + extra), "sum of losses");
     ck_assert(extra > 0);
@@ -325,7 +327,7 @@ START_TEST(a_feeder_that_never_started_can_be_stopped) {
     struct setup *s = setup_of(tasks[0]);
     struct error e;
     for (int i = 0; i < 20; i++) { /* stopped before, during and after its first batch */
-        ck_assert_int_eq(feeder_start(&f, s, &e), ST_OK);
+        ck_assert_int_eq(feeder_start(&f, &s->spec, &s->shapes, &e), ST_OK);
         if (i % 2) feeder_take(&f, i);
         feeder_stop(&f);
         ck_assert(!f.runs && !f.memory);
