@@ -228,8 +228,7 @@ enum status seeds_numerics(const char *name, char text[NUMERICS_TEXT], struct er
 
 static enum status train_cell(struct trainer *t, double *metric, struct error *e) {
     struct scores scores;
-    const struct setup *s = t->setup;
-    while (t->state.step < s->shapes.steps && !t->state.frozen) trainer_step(t);
+    while (t->state.step < t->setup->shapes.steps && !t->state.frozen) trainer_step(t);
     TRY(trainer_sync(t, e));
     trainer_evaluate(t, SPLIT_TEST, &scores);
     *metric = t->state.frozen ? 0 : trainer_metric(t, &scores);

@@ -63,7 +63,7 @@ static void warn_of_memory(const struct plan *plan, bool retry) {
     int n = 0;
     for (int i = 0; i < plan->n; i++) {
         const struct setup *s = plan->setups[i];
-        if (!is_too_large(s) || reuse_is_there(s, retry)) continue;
+        if (!is_too_large(s) || reuse_is_there(&s->spec.config, s->id.run_id, retry)) continue;
         if (!first) first = s;
         n++;
     }
@@ -222,9 +222,10 @@ void announce_runs(const struct announced *a) {
     int n = 0;
     for (int i = 0; i < plan->n; i++) {
         if (!to_do) return; /* without memory for the list, nothing is announced */
-        if (reuse_is_there(plan->setups[i], a->retry)) continue;
-        bytes += bytes_of(plan->setups[i]);
-        to_do[n++] = plan->setups[i];
+        struct setup *s = plan->setups[i];
+        if (reuse_is_there(&s->spec.config, s->id.run_id, a->retry)) continue;
+        bytes += bytes_of(s);
+        to_do[n++] = s;
     }
     if (a->resolved->defaulted)
         fprintf(stderr, "this task has no profile of its own; taken is: %s\n", a->resolved->note);

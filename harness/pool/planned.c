@@ -38,7 +38,8 @@ enum status run_list_print(const struct plan *plan, const struct label *axes, bo
             printf(" %s %s", label_key(&differing, k), *value ? value : "none");
         }
         printf(" seed %" PRId64 " steps %" PRId64 "%s%s\n", s->spec.config.seed, s->shapes.steps,
-               is_timed(&s->spec, timed) ? " or those of its time" : "", reuse_is_there(s, retry) ? ", on record" : "");
+               is_timed(&s->spec, timed) ? " or those of its time" : "",
+               reuse_is_there(&s->spec.config, s->id.run_id, retry) ? ", on record" : "");
     }
     return ST_OK;
 }
@@ -49,10 +50,11 @@ enum status run_list_json(const struct plan *plan, bool timed, bool retry, struc
         char config[CONFIG_TEXT];
         TRY(setup_config_text(&s->spec, config, e));
         json_t *steps = is_timed(&s->spec, timed) ? json_null() : json_integer(s->shapes.steps);
-        json_t *line = json_pack("{s:s s:o s:o s:f s:I s:o s:b s:o}", "run_id", s->id.run_id, "task",
-                                 json_from_text(s->spec.task.name), "model", json_from_text(s->id.model_label), "lr",
-                                 s->spec.config.lr, "seed", (json_int_t)s->spec.config.seed, "steps", steps,
-                                 "on_record", reuse_is_there(s, retry), "config", json_from_text(config));
+        json_t *line =
+            json_pack("{s:s s:o s:o s:f s:I s:o s:b s:o}", "run_id", s->id.run_id, "task",
+                      json_from_text(s->spec.task.name), "model", json_from_text(s->id.model_label), "lr",
+                      s->spec.config.lr, "seed", (json_int_t)s->spec.config.seed, "steps", steps, "on_record",
+                      reuse_is_there(&s->spec.config, s->id.run_id, retry), "config", json_from_text(config));
         if (!line) return fail(e, ST_MEMORY, "no memory for a list of %d runs", plan->n);
         json_dumpf(line, stdout, JSON_COMPACT);
         putchar('\n');
@@ -65,8 +67,8 @@ enum status run_list_json(const struct plan *plan, bool timed, bool retry, struc
 
 /* Whether --match chose the value of a key: the key is the width or the mixer's option for the size of its state, and
  * the study gives it another value. */
-static bool is_matched(const struct study *study, const struct setup *s, const char *key, const char *value) {
-    const struct option *o = !strncmp(key, "model.", 6) ? option_find(s->spec.model.model->options, key + 6)
+static bool is_matched(const struct study *study, const struct model *model, const char *key, const char *value) {
+    const struct option *o = !strncmp(key, "model.", 6) ? option_find(model->options, key + 6)
                              : !strcmp(key, "dim")      ? option_find(backbone_options, key)
                                                         : NULL;
     const char *match = study_get(study, "match", NULL), *said = study_get(study, key, NULL);
@@ -78,13 +80,13 @@ static bool is_matched(const struct study *study, const struct setup *s, const c
 
 /* Writes where the value of a key is from; "default" if nothing sets it. An option of a task that nothing sets and that
  * is not at its default is from the task's name, as s5 is the word problem of the group S5. */
-static void origin_of(const struct study *study, const struct setup *s, const char *key, const char *value,
-                      char *origin, size_t size) {
-    const struct task_choice *task = &s->spec.task;
+static void origin_of(const struct study *study, const struct spec *s, const char *key, const char *value, char *origin,
+                      size_t size) {
+    const struct task_choice *task = &s->task;
     const struct option *o = !strncmp(key, "task.", 5) ? option_find(task->task->options, key + 5) : NULL;
     char usual[OPTION_TEXT + 1];
     study_origin_text(study, key, origin, size);
-    if (is_matched(study, s, key, value)) snprintf(origin, size, "--match");
+    if (is_matched(study, s->model.model, key, value)) snprintf(origin, size, "--match");
     if (o && !study_get(study, key, NULL) &&
         option_canonical(o, "the task", o->name, o->value, usual, sizeof usual, NULL) == ST_OK &&
         strcmp(value, usual) != 0)
@@ -141,7 +143,7 @@ enum status run_print_config(const struct study *study, struct setup *const *set
         snprintf(key, sizeof key, "%.*s", (int)strcspn(lines[k], "="), lines[k]);
         n_differ += differs[k];
         if (differs[k]) continue;
-        origin_of(study, setups[0], key, lines[k] + strlen(key) + 1, origin, sizeof origin);
+        origin_of(study, &setups[0]->spec, key, lines[k] + strlen(key) + 1, origin, sizeof origin);
         if (strcmp(origin, "default") != 0)
             printf("%-32s # %s\n", lines[k], origin);
         else

@@ -478,19 +478,22 @@ static enum status select_waiting(struct runner *r, struct error *e) {
     bool retry = r->options->retry_failed;
     for (int i = 0; i < r->plan->n; i++) {
         struct setup *s = r->plan->setups[i];
-        struct reuse found = reuse_find(s, retry);
+        const struct config *c = &s->spec.config;
+        struct reuse found = reuse_find(c, s->id.run_id, retry);
         other += !found.again && found.other;
         if (!reuse_wanted(&found)) {
-            if (!found.failed) checkpoint_remove(s); /* a process was killed after it wrote the record */
+            if (!found.failed)
+                checkpoint_remove(c->out, s->id.run_id); /* a process was killed after it wrote the record */
             continue;
         }
-        if (!found.again || !s->spec.config.force) TRY(checkpoint_admit(s, e));
+        if (!found.again || !c->force) TRY(checkpoint_admit(&s->spec, s->id.run_id, e));
         r->waiting[r->total++] = s;
         r->work_total += s->estimate.flops;
     }
     for (int i = 0; i < r->total; i++) {
-        struct reuse found = reuse_find(r->waiting[i], retry);
-        TRY(reuse_release(r->waiting[i], &found, e));
+        const struct setup *s = r->waiting[i];
+        struct reuse found = reuse_find(&s->spec.config, s->id.run_id, retry);
+        TRY(reuse_release(&found, &s->spec.config, s->id.run_id, e));
     }
     reuse_tell(other, r->plan->n);
     runner_order(r->waiting, r->total);

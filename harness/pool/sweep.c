@@ -127,13 +127,12 @@ static enum status check_figures(const struct sweep *w, struct error *e) {
     bool lengths = false;
     if (!tables.list) return fail(e, ST_MEMORY, "no memory for %d runs", w->plan.n);
     for (int i = 0; i < w->plan.n; i++) {
-        const struct setup *s = w->plan.setups[i];
+        const struct spec *s = &w->plan.setups[i]->spec;
         int k = 0;
-        while (k < tables.n && strcmp(tables.list[k].profile, s->spec.config.profile) != 0) k++;
+        while (k < tables.n && strcmp(tables.list[k].profile, s->config.profile) != 0) k++;
         if (k == tables.n)
-            tables.list[tables.n++] =
-                (struct report_table){.task = s->spec.task.name, .profile = s->spec.config.profile};
-        lengths = lengths || s->spec.task.shape.unequal_test;
+            tables.list[tables.n++] = (struct report_table){.task = s->task.name, .profile = s->config.profile};
+        lengths = lengths || s->task.shape.unequal_test;
     }
     enum status status = report_plot_check(&tables, lengths, w->out, e);
     free(tables.list);

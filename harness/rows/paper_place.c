@@ -74,29 +74,29 @@ static void name_task(struct paper_cells *p, int word, char *text, size_t size) 
 }
 
 /* Gives a run's value of a key of `rows` or `columns`; "": its model or task lacks the option. */
-static enum status value_of(struct paper_cells *p, const struct setup *s, int word, const char *key, char *text,
+static enum status value_of(struct paper_cells *p, const struct spec *s, int word, const char *key, char *text,
                             size_t size, struct error *e) {
     struct label l;
     text[0] = 0;
     if (!strcmp(key, "task")) {
         name_task(p, word, text, size);
     } else if (!strncmp(key, "task.", 5)) {
-        TRY(label_of(&l, "task", s->spec.task.task->options, s->spec.task.inst, 0, e));
+        TRY(label_of(&l, "task", s->task.task->options, s->task.inst, 0, e));
         if (label_get(&l, key + 5)) snprintf(text, size, "%s", label_get(&l, key + 5));
     } else if (!strncmp(key, "model.", 6)) {
-        TRY(paper_mixer(&s->spec, &l, e));
+        TRY(paper_mixer(s, &l, e));
         if (label_get(&l, key + 6)) snprintf(text, size, "%s", label_get(&l, key + 6));
     } else {
-        option_format_value(row_key_flag(key), &s->spec.config, text, size);
+        option_format_value(row_key_flag(key), &s->config, text, size);
     }
     return ST_OK;
 }
 
 /* Writes the mixer's short label, without the option that distinguishes columns. */
-static enum status short_mixer(const struct setup *s, const char *columns, char *text, size_t size, struct error *e) {
+static enum status short_mixer(const struct spec *s, const char *columns, char *text, size_t size, struct error *e) {
     struct label l;
-    TRY(paper_mixer(&s->spec, &l, e));
-    TRY(label_shorten(&l, s->spec.model.model->options, OPT_ORDER, e));
+    TRY(paper_mixer(s, &l, e));
+    TRY(label_shorten(&l, s->model.model->options, OPT_ORDER, e));
     if (!strncmp(columns, "model.", 6)) label_remove(&l, columns + 6);
     return label_format(&l, text, size, e);
 }
@@ -122,7 +122,7 @@ static enum status name_row(struct paper_cells *p, const struct published *publi
     int more = 0;
     if (has_whole_models(p)) {
         TRY(paper_find_number(p, published, s, NULL, 0, &number, &row, e));
-        TRY(short_mixer(s, paper_setting(p, "columns", "task"), mixer, sizeof mixer, e));
+        TRY(short_mixer(&s->spec, paper_setting(p, "columns", "task"), mixer, sizeof mixer, e));
         TRY(text_copy(*row ? row : mixer, text, size, e));
         used = strlen(text);
         if (*row && both) more = snprintf(text + used, size - used, " (%s)", mixer);
@@ -134,7 +134,7 @@ static enum status name_row(struct paper_cells *p, const struct published *publi
         char key[128], value[RECORD_TEXT];
         TRY(text_part(&at, " ", key, sizeof key, e));
         if (!strcmp(key, "model")) continue;
-        TRY(value_of(p, s, word, key, value, sizeof value, e));
+        TRY(value_of(p, &s->spec, word, key, value, sizeof value, e));
         const char *dot = strrchr(key, '.');
         used = strlen(text);
         more = *value ? snprintf(text + used, size - used, " %s=%s", dot ? dot + 1 : key, value) : 0;
@@ -171,7 +171,7 @@ static enum status place(struct paper_cells *p, const struct published *publishe
     const struct setup *s = paper_setup(p, spot);
     int word = p->plan.uses[spot->use].word;
     TRY(name_row(p, published, s, word, both, row, sizeof row, e));
-    TRY(value_of(p, s, word, paper_setting(p, "columns", "task"), column, sizeof column, e));
+    TRY(value_of(p, &s->spec, word, paper_setting(p, "columns", "task"), column, sizeof column, e));
     size_t used = strlen(column), room = sizeof column - used;
     if (spot->length && (size_t)snprintf(column + used, room, " at %" PRId64, spot->length) >= room)
         return long_name(p, "column", sizeof column, e);
@@ -190,8 +190,8 @@ static enum status find_shared(const struct paper_cells *p, const struct paper_s
         char mixer[LABEL_TEXT], other[LABEL_TEXT];
         const struct paper_spot **there = &first[spots[i].row * p->n_columns + spots[i].column];
         if (!*there) *there = &spots[i];
-        status = short_mixer(paper_setup(p, &spots[i]), columns, mixer, sizeof mixer, e);
-        if (status == ST_OK) status = short_mixer(paper_setup(p, *there), columns, other, sizeof other, e);
+        status = short_mixer(&paper_setup(p, &spots[i])->spec, columns, mixer, sizeof mixer, e);
+        if (status == ST_OK) status = short_mixer(&paper_setup(p, *there)->spec, columns, other, sizeof other, e);
         if (status == ST_OK && strcmp(mixer, other) != 0) *any = shared[spots[i].row] = true;
     }
     free(first);

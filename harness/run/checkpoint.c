@@ -35,8 +35,8 @@ struct header {
     struct run_progress progress; /* its curve is at the end of the file */
 };
 
-static void checkpoint_path(const struct setup *s, char *path, size_t size) {
-    snprintf(path, size, "%s/checkpoints/%s.ckpt", s->spec.config.out, s->id.run_id);
+static void checkpoint_path(const char *out, const char *run_id, char *path, size_t size) {
+    snprintf(path, size, "%s/checkpoints/%s.ckpt", out, run_id);
 }
 
 /* Reads the header. False: the file is missing or does not begin like a checkpoint. */
@@ -82,12 +82,11 @@ static void build_hash(const struct spec *s, char hex[RUN_ID_HEX]) {
 
 /* Refuses (ST_USAGE) a checkpoint from another build, or from other kernels of matrix products, unless the run has
  * --force-resume. */
-static enum status admit(const struct setup *s, const struct header *h, const char *path, bool *other,
-                         struct error *e) {
+static enum status admit(const struct spec *s, const struct header *h, const char *path, bool *other, struct error *e) {
     char build[RUN_ID_HEX];
-    build_hash(&s->spec, build);
+    build_hash(s, build);
     *other = strncmp(h->build, build, sizeof build) != 0;
-    if (!*other || s->spec.config.force_resume) return ST_OK;
+    if (!*other || s->config.force_resume) return ST_OK;
     return fail(e, ST_USAGE,
                 "checkpoint %s was written by another build of the program, or its matrices were multiplied by other "
                 "kernels than here: a run that goes on from it has the bits of neither; --force-resume does so and "
@@ -107,7 +106,7 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
     char folder[RECORD_TEXT], path[RECORD_TEXT * 2];
     snprintf(folder, sizeof folder, "%s/checkpoints", t->setup->spec.config.out);
     TRY(make_folder(folder, e));
-    checkpoint_path(t->setup, path, sizeof path);
+    checkpoint_path(t->setup->spec.config.out, t->setup->id.run_id, path, sizeof path);
     size_t size = file_bytes(t, p->n_curve), array = (size_t)t->params.floats * sizeof(real);
     char *bytes = calloc(1, size), *at = bytes;
     if (!bytes) return fail(e, ST_MEMORY, "no memory for a checkpoint of %zu MB", size >> 20);
@@ -191,7 +190,7 @@ enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *fou
     char path[RECORD_TEXT * 2], *bytes;
     struct header h;
     size_t size;
-    checkpoint_path(t->setup, path, sizeof path);
+    checkpoint_path(t->setup->spec.config.out, t->setup->id.run_id, path, sizeof path);
     *found = false;
     enum status status = file_read(path, SIZE_MAX, &bytes, &size, e);
     if (status == ST_DATA) return ST_OK; /* no checkpoint */
@@ -208,7 +207,7 @@ enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *fou
         return ST_OK;
     }
     bool other = false;
-    status = admit(t->setup, &h, path, &other, e);
+    status = admit(&t->setup->spec, &h, path, &other, e);
     if (status == ST_OK) {
         restore(t, p, &h, bytes);
         p->mixed_builds |= other;
@@ -218,13 +217,13 @@ enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *fou
     return status;
 }
 
-enum status checkpoint_admit(const struct setup *setup, struct error *e) {
+enum status checkpoint_admit(const struct spec *s, const char *run_id, struct error *e) {
     char path[RECORD_TEXT * 2];
     struct header h;
     bool other;
-    checkpoint_path(setup, path, sizeof path);
+    checkpoint_path(s->config.out, run_id, path, sizeof path);
     if (!read_header(path, &h)) return ST_OK;
-    enum status status = admit(setup, &h, path, &other, e);
+    enum status status = admit(s, &h, path, &other, e);
     return status == ST_OK || is_whole(path) ? status : ST_OK; /* damage is reported when the run reads the file */
 }
 
@@ -235,9 +234,9 @@ int64_t checkpoint_step(const char *out, const char *run_id) {
     return read_header(path, &h) ? h.state.step : -1;
 }
 
-void checkpoint_remove(const struct setup *setup) {
+void checkpoint_remove(const char *out, const char *run_id) {
     char path[RECORD_TEXT * 2];
-    checkpoint_path(setup, path, sizeof path);
+    checkpoint_path(out, run_id, path, sizeof path);
     unlink(path);
 }
 
@@ -247,31 +246,31 @@ static bool may_not_fail_again(int64_t status) {
     return status == RUN_KILLED || status == RUN_TIMEOUT || status == RUN_OOM || status == RUN_ERROR;
 }
 
-struct reuse reuse_find(const struct setup *s, bool retry) {
-    struct reuse found = {.known = record_check(s->spec.config.out, s->id.run_id) == RECORD_DONE};
+struct reuse reuse_find(const struct config *c, const char *run_id, bool retry) {
+    struct reuse found = {.known = record_check(c->out, run_id) == RECORD_DONE};
     if (!found.known) return found;
     char path[RECORD_TEXT * 2];
     struct open_record *open;
-    record_path(s->spec.config.out, s->id.run_id, path, sizeof path);
+    record_path(c->out, run_id, path, sizeof path);
     bool read = record_open(path, &open, NULL) == ST_OK;
     found.failed = read && may_not_fail_again(open->record.run.status);
     found.other = !read || !build_made(&open->record.run);
-    found.again = s->spec.config.force || (retry && found.failed);
+    found.again = c->force || (retry && found.failed);
     record_close(open);
     return found;
 }
 
-enum status reuse_release(const struct setup *s, const struct reuse *found, struct error *e) {
+enum status reuse_release(const struct reuse *found, const struct config *c, const char *run_id, struct error *e) {
     if (!found->again) return ST_OK;
-    if (s->spec.config.force) checkpoint_remove(s);
-    return record_set_aside(s->spec.config.out, s->id.run_id, s->spec.config.force ? "replaced" : "retried", e);
+    if (c->force) checkpoint_remove(c->out, run_id);
+    return record_set_aside(c->out, run_id, c->force ? "replaced" : "retried", e);
 }
 
-bool reuse_is_there(const struct setup *s, bool retry) {
+bool reuse_is_there(const struct config *c, const char *run_id, bool retry) {
     char path[RECORD_TEXT * 2];
     struct open_record *open;
-    record_path(s->spec.config.out, s->id.run_id, path, sizeof path);
-    bool there = !s->spec.config.force && access(path, F_OK) == 0;
+    record_path(c->out, run_id, path, sizeof path);
+    bool there = !c->force && access(path, F_OK) == 0;
     if (!there || !retry || record_open(path, &open, NULL) != ST_OK) return there;
     bool failed = may_not_fail_again(open->record.run.status);
     record_close(open);

@@ -15,11 +15,11 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
 enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *found, struct error *e);
 
 /* Makes the checks of checkpoint_read before a run starts. It reads only the header of the file. */
-enum status checkpoint_admit(const struct setup *setup, struct error *e);
+enum status checkpoint_admit(const struct spec *s, const char *run_id, struct error *e);
 
 /* Returns the step of the run's checkpoint in the folder `out`; -1: the run has no readable checkpoint. */
 int64_t checkpoint_step(const char *out, const char *run_id);
-void checkpoint_remove(const struct setup *setup);
+void checkpoint_remove(const char *out, const char *run_id);
 
 /* --- records ------------------------------------------------------------------------------------------------------ */
 
@@ -33,7 +33,7 @@ struct reuse {
 
 /* Looks for the record of the run in its folder. A damaged record is set aside, as in record_check. A run must be done
  * again if it has --force, or if `retry` is set and it failed. */
-struct reuse reuse_find(const struct setup *s, bool retry);
+struct reuse reuse_find(const struct config *c, const char *run_id, bool retry);
 
 /* Tells whether the run must be done. */
 static inline bool reuse_wanted(const struct reuse *found) {
@@ -42,11 +42,11 @@ static inline bool reuse_wanted(const struct reuse *found) {
 
 /* Sets aside the record of a run that must be done again. With --force, it also removes the checkpoint. ST_FAIL: the
  * record could not be renamed. */
-enum status reuse_release(const struct setup *s, const struct reuse *found, struct error *e);
+enum status reuse_release(const struct reuse *found, const struct config *c, const char *run_id, struct error *e);
 
 /* Tells whether the run has a record that a sweep would use. It only looks whether the file exists and renames nothing.
  * With `retry` it also reads the record, because a failed run then does not count. */
-bool reuse_is_there(const struct setup *s, bool retry);
+bool reuse_is_there(const struct config *c, const char *run_id, bool retry);
 
 /* Writes one line to stderr if `other` of `total` runs have records from other builds. */
 void reuse_tell(int other, int total);

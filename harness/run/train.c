@@ -318,7 +318,7 @@ static enum status begin(struct running *r, struct setup *setup, const struct re
      * stops at once. */
     r->metric = t->best_step == t->state.step ? trainer_metric(t, &t->best_val) : -INFINITY;
     if (r->hooks && r->hooks->log_steps) TRY(step_log_open(&r->log, r->hooks->log_steps, t->state.step, e));
-    TRY(reuse_release(setup, reuse, e));
+    TRY(reuse_release(reuse, &setup->spec.config, setup->id.run_id, e));
     r->sitting_wall_s = resumed ? p->wall_s : 0;
     r->began = r->last_checkpoint = time_now_s();
     return ST_OK;
@@ -331,7 +331,7 @@ static enum status run_all(struct running *r, struct setup *setup, const struct 
     TRY(step_log_close(&r->log, e));
     running_report(r, true);
     TRY(test_and_record(r, row, e));
-    checkpoint_remove(setup);
+    checkpoint_remove(setup->spec.config.out, setup->id.run_id);
     return ST_OK;
 }
 
@@ -340,10 +340,10 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
     char folder[RECORD_TEXT];
     snprintf(folder, sizeof folder, "%s/runs/%.2s", c->out, setup->id.run_id);
     TRY(running_written(hooks, make_folder(folder, e))); /* fails before training if the folder cannot be written */
-    struct reuse reuse = reuse_find(setup, false);
+    struct reuse reuse = reuse_find(c, setup->id.run_id, false);
     if (!reuse_wanted(&reuse)) {
         reuse_tell(reuse.other, 1);
-        if (!reuse.failed) checkpoint_remove(setup);
+        if (!reuse.failed) checkpoint_remove(c->out, setup->id.run_id);
         if (!hooks || !hooks->log_steps) return ST_OK;
         return fail(e, ST_USAGE,
                     "run %s has a record in %s and is not trained again, so --log-steps has no steps; choose another "
@@ -351,7 +351,7 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
                     setup->id.run_id, c->out);
     }
     TRY(running_written(hooks, folder_links_check(folder, e)));
-    if (!reuse.again) TRY(checkpoint_admit(setup, e));
+    if (!reuse.again) TRY(checkpoint_admit(&setup->spec, setup->id.run_id, e));
     snprintf(folder, sizeof folder, "%s/" WEIGHTS_FOLDER, c->out);
     if (c->keep_weights != KEEP_NONE) TRY(running_written(hooks, make_folder(folder, e)));
     if (c->threads) omp_set_num_threads((int)c->threads);

@@ -25,39 +25,41 @@ struct knob {
     struct wish wish;
 };
 
-static void turn(struct setup *s, const struct knob *k, int64_t size) {
+static void turn(struct spec *s, const struct knob *k, int64_t size) {
     if (k->option)
-        *(int64_t *)(void *)(s->spec.model.inst + k->option->offset) = size;
+        *(int64_t *)(void *)(s->model.inst + k->option->offset) = size;
     else
-        s->spec.config.net.dim = size;
+        s->config.net.dim = size;
 }
 
 /* Returns the smallest size in [size, 2 size) that the mixer accepts; 0: it accepts none of them. */
-static int64_t fitting(struct setup *s, const struct knob *k, int64_t size, struct error *e) {
-    const struct net_shape shape = setup_net_shape(&s->spec, SPLIT_TRAIN);
+static int64_t fitting(struct spec *s, const struct knob *k, int64_t size, struct error *e) {
+    const struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
+    struct model_choice fitted;
     for (int64_t most = 2 * size; size < most && size <= MOST; size++) {
         turn(s, k, size);
-        if (setup_fit(&s->spec, &shape, &s->shapes.model, e) == ST_OK) return size;
+        if (setup_fit(s, &shape, &fitted, e) == ST_OK) return size;
     }
     return 0;
 }
 
 /* Counts the parameters, or the numbers of the state, of the net at a size that the mixer accepts. */
-static enum status count(struct setup *s, const struct knob *k, int64_t size, double *amount, struct error *e) {
-    struct net_shape shape = setup_net_shape(&s->spec, SPLIT_TRAIN);
+static enum status count(struct spec *s, const struct knob *k, int64_t size, double *amount, struct error *e) {
+    struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
     struct place cpu = {.device = DEVICE_CPU};
     struct graph_options options = {.training = true, .place = &cpu, .kernels = kernel_list()};
     struct params params = {0};
     struct graph g = {0};
     struct net net;
+    struct model_choice fitted;
     shape.B = 1;
     turn(s, k, size);
-    TRY(setup_fit(&s->spec, &shape, &s->shapes.model, e));
-    *amount = (double)net_state_floats(&s->spec.config.net, &s->shapes.model);
+    TRY(setup_fit(s, &shape, &fitted, e));
+    *amount = (double)net_state_floats(&s->config.net, &fitted);
     if (k->wish.state) return ST_OK;
     enum status status = params_create(&params, e);
     if (status == ST_OK) status = graph_create(&g, &options, &params, e);
-    if (status == ST_OK) status = net_build(&net, &g, &s->spec.config.net, &s->shapes.model, &shape, e);
+    if (status == ST_OK) status = net_build(&net, &g, &s->config.net, &fitted, &shape, e);
     *amount = (double)params_trained(&params);
     graph_free(&g);
     params_free(&params);
@@ -65,7 +67,7 @@ static enum status count(struct setup *s, const struct knob *k, int64_t size, do
 }
 
 /* Sets *below if the net has at most the wished amount at the smallest accepted size of at least `size`. */
-static enum status is_below(struct setup *s, const struct knob *k, int64_t size, double wished, bool *below,
+static enum status is_below(struct spec *s, const struct knob *k, int64_t size, double wished, bool *below,
                             struct error *e) {
     double amount;
     int64_t fit = fitting(s, k, size, NULL);
@@ -79,7 +81,7 @@ static enum status is_below(struct setup *s, const struct knob *k, int64_t size,
 /* Chooses the size whose amount is nearest to the wished one. The amount grows with the size, so bisection finds the
  * two sizes between which the wish lies. If the nearest amount is too far from the wish, sets *too_large to whether it
  * is larger; otherwise leaves it as it was. */
-static enum status choose(struct setup *s, const struct knob *k, bool *too_large, struct error *e) {
+static enum status choose(struct spec *s, const struct knob *k, bool *too_large, struct error *e) {
     double wished = (double)(k->wish.params ? k->wish.params : k->wish.state), amounts[2];
     int64_t low = 1, high;
     bool below = true;
@@ -102,27 +104,27 @@ static enum status choose(struct setup *s, const struct knob *k, bool *too_large
     turn(s, k, sizes[above]);
     if (fabs(amounts[above] - wished) > wished / 2) {
         *too_large = amounts[above] > wished;
-        return fail(e, ST_USAGE, "--match %.60s: the nearest net of %s has %.0f, at width %" PRId64,
-                    s->spec.config.match, s->spec.model.model->name, amounts[above], s->spec.config.net.dim);
+        return fail(e, ST_USAGE, "--match %.60s: the nearest net of %s has %.0f, at width %" PRId64, s->config.match,
+                    s->model.model->name, amounts[above], s->config.net.dim);
     }
     return ST_OK;
 }
 
 /* Sets *follows if the state is larger at twice the width. */
-static enum status state_follows(struct setup *s, const struct knob *k, bool *follows, struct error *e) {
-    int64_t dim = s->spec.config.net.dim;
+static enum status state_follows(struct spec *s, const struct knob *k, bool *follows, struct error *e) {
+    int64_t dim = s->config.net.dim;
     double narrow, wide;
     TRY(count(s, k, dim, &narrow, e));
     TRY(count(s, k, 2 * dim, &wide, e));
-    s->spec.config.net.dim = dim;
+    s->config.net.dim = dim;
     *follows = wide > narrow;
     return ST_OK;
 }
 
 /* Chooses the mixer's option. While even the smallest state is too large, halves the width and tries again, but skips
  * widths that the mixer does not accept. If no width will do, keeps the given one and returns its error. */
-static enum status choose_option(struct setup *s, const struct knob *k, struct error *e) {
-    int64_t *dim = &s->spec.config.net.dim, given = *dim;
+static enum status choose_option(struct spec *s, const struct knob *k, struct error *e) {
+    int64_t *dim = &s->config.net.dim, given = *dim;
     struct error why = {ST_OK, ""};
     bool too_large = false;
     enum status first = choose(s, k, &too_large, e), status = first;
@@ -135,28 +137,28 @@ static enum status choose_option(struct setup *s, const struct knob *k, struct e
     return status == ST_USAGE ? status : fail(e, status, "%s", why.text);
 }
 
-enum status setup_match(struct setup *s, struct error *e) {
+enum status setup_match(struct spec *s, struct error *e) {
     struct label asked;
     struct knob k = {0};
     bool follows = true;
-    const char *text = s->spec.config.match;
+    const char *text = s->config.match;
     if (!*text) return ST_OK;
     TRY(label_parse_pairs(&asked, "--match", text, ",", e));
     TRY(options_default(wishes, &k.wish, e));
     TRY(label_apply(&asked, wishes, &k.wish, "--match", e));
     if (!k.wish.params == !k.wish.state)
         return fail(e, ST_USAGE, "--match %.60s: expected params=N or state=N, one of the two", text);
-    for (const struct option *o = s->spec.model.model->options; k.wish.state && o->name; o++)
+    for (const struct option *o = s->model.model->options; k.wish.state && o->name; o++)
         if (o->flags & OPT_STATE) k.option = o;
     if (k.wish.state && !k.option) TRY(state_follows(s, &k, &follows, e));
     if (!follows)
         return fail(e, ST_USAGE,
                     "--match %.60s: the state of %s follows neither the width nor an option of it; "
                     "match params",
-                    text, s->spec.model.model->name);
+                    text, s->model.model->name);
     if (k.option)
         TRY(choose_option(s, &k, e));
     else
         TRY(choose(s, &k, &(bool){false}, e));
-    return config_set(&s->spec.config, "match", "", e);
+    return config_set(&s->config, "match", "", e);
 }

@@ -9,7 +9,7 @@
 #include "harness/study/config.h"
 #include "harness/store/record.h"
 
-/* Reads the lines "key=value" of an identity (struct setup) or of a stored configuration into pairs: "task",
+/* Reads the lines "key=value" of an identity (struct identity) or of a stored configuration into pairs: "task",
  * "task.KEY"..., "model", "model.KEY"..., the flags of a run in the order of their tables, then other lines
  * ("numerics"). Values are in canonical form, so equal keys mean the same row. An option that is newer than the text
  * gets its default. mlp and norm are left out if the net does not use them (backbone_takes_parts). Pairs that this

@@ -347,7 +347,7 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     struct config *c = &s->spec.config;
     TRY(resolve_start(c, e));
     TRY(make_tables(s, e));
-    TRY(setup_match(s, e));
+    TRY(setup_match(&s->spec, e));
     TRY(check_fit(&s->spec, e));
     TRY(leave_out_idle(s, e));
     TRY(fit_lengths(s, e));

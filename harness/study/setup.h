@@ -69,7 +69,7 @@ enum status setup_resolve(struct setup *s, struct error *e);
  * with OPT_STATE, and halves the width for as long as it makes the state too large; a mixer without such an option gets
  * a --dim. Sizes that the mixer does not accept are skipped, such as widths that its number of heads does not divide.
  * ST_USAGE: a text of another form, or no size to choose. */
-enum status setup_match(struct setup *s, struct error *e);
+enum status setup_match(struct spec *s, struct error *e);
 
 /* Frees a setup from setup_make or calloc. NULL is allowed. */
 void setup_free(struct setup *s);

@@ -62,7 +62,9 @@ static bool checkpoint_accepted(struct ground *g, const char *path, struct error
     char aside[PATH_BYTES + 16];
     bool found = false;
     snprintf(aside, sizeof aside, "%s.corrupt", path);
-    if (checkpoint_admit(g->setup, e) != ST_OK || checkpoint_read(&g->trainer, &p, &found, e) != ST_OK) return false;
+    if (checkpoint_admit(&g->setup->spec, g->setup->id.run_id, e) != ST_OK ||
+        checkpoint_read(&g->trainer, &p, &found, e) != ST_OK)
+        return false;
     if (!found && unlink(aside) == 0) snprintf(e->text, sizeof e->text, "set aside");
     return found;
 }

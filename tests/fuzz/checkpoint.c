@@ -88,7 +88,7 @@ FUZZ(checkpoint) {
     size_t n = change(bytes, data, size);
     FILE *f = fopen(ground.path, "wb");
     if (!f || fwrite(bytes, 1, n, f) != n || fclose(f) != 0) abort();
-    if (checkpoint_admit(ground.setup, &e) != ST_OK) fuzz_sentence(&e);
+    if (checkpoint_admit(&ground.setup->spec, ground.setup->id.run_id, &e) != ST_OK) fuzz_sentence(&e);
     if (checkpoint_read(&ground.trainer, &p, &found, &e) != ST_OK)
         fuzz_sentence(&e);
     else if (found && (p.n_curve < 0 || p.n_curve > CURVE))

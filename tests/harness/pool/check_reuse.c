@@ -55,15 +55,15 @@ static void (*const changes[])(struct run *run) = {other_sources, no_sources, ot
 START_TEST(a_record_is_known_by_the_build_that_made_it) {
     struct setup *s = small(NULL, NULL);
     struct run row;
-    struct reuse found = reuse_find(s, false);
+    struct reuse found = reuse_find(&s->spec.config, s->id.run_id, false);
     ck_assert(!found.known && !found.other && reuse_wanted(&found));
     train(s, &row);
     ck_assert_uint_eq(strlen(row.source_id), 16);
     ck_assert_int_eq(row.mixed_builds, 0);
-    found = reuse_find(s, true);
+    found = reuse_find(&s->spec.config, s->id.run_id, true);
     ck_assert(found.known && !found.other && !found.failed && !reuse_wanted(&found));
     change_record(s, changes[_i]);
-    found = reuse_find(s, true);
+    found = reuse_find(&s->spec.config, s->id.run_id, true);
     ck_assert(found.known && found.other && !reuse_wanted(&found));
     small_run_free(s);
 }
@@ -106,7 +106,7 @@ START_TEST(force_sets_the_record_aside_and_does_the_run_again) {
     ck_assert_int_eq(second.attempt, 2);
     ck_assert_int_eq(scratch_count(own_folder, ".safetensors"), 2); /* each attempt has its own */
     ck_assert_str_ne(first.ckpt, second.ckpt);
-    struct reuse found = reuse_find(s, false);
+    struct reuse found = reuse_find(&s->spec.config, s->id.run_id, false);
     ck_assert(found.known && !found.other);
     small_run_free(s);
     small_run_free(forced);
@@ -154,7 +154,7 @@ START_TEST(a_checkpoint_of_another_build_is_refused_unless_forced) {
     struct run row = {0};
     struct error e = {0};
     write_foreign(s);
-    ck_assert_int_eq(checkpoint_admit(s, &e), ST_USAGE);
+    ck_assert_int_eq(checkpoint_admit(&s->spec, s->id.run_id, &e), ST_USAGE);
     ck_assert_msg(strstr(e.text, "another build") && strstr(e.text, "--force-resume"), "%s", e.text);
     e = (struct error){0};
     ck_assert_int_eq(train_run(s, NULL, &row, &e), ST_USAGE);

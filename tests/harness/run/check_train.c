@@ -97,7 +97,8 @@ START_TEST(every_damaged_checkpoint_is_set_aside) {
         }
         fclose(f);
         bool found = true;
-        ck_assert_int_eq(checkpoint_admit(s, &e), ST_OK); /* damage is never said to be another build */
+        ck_assert_int_eq(checkpoint_admit(&s->spec, s->id.run_id, &e),
+                         ST_OK); /* damage is never said to be another build */
         ck_assert_int_eq(checkpoint_read(&t, &p, &found, &e), ST_OK);
         ck_assert_msg(!found, "damage %d at byte %ld of %ld went unseen", damage, at, size);
         ck_assert_int_eq(access(path, F_OK), -1);
