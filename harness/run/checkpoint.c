@@ -55,16 +55,6 @@ static bool ends_with_hash(const char *bytes, size_t size) {
     return XXH128_isEqual(XXH3_128bits(bytes, size - sizeof stored), stored);
 }
 
-/* Whether the file does. */
-static bool is_whole(const char *path) {
-    char *bytes;
-    size_t size;
-    if (file_read(path, SIZE_MAX, &bytes, &size, NULL) != ST_OK) return false;
-    bool whole = ends_with_hash(bytes, size);
-    free(bytes);
-    return whole;
-}
-
 static size_t file_bytes(const struct trainer *t, int64_t n_curve) {
     return sizeof(struct header) + 4 * (size_t)t->params.floats * sizeof(real) +
            (size_t)n_curve * sizeof(struct curve_point) + sizeof(XXH128_hash_t);
@@ -218,13 +208,17 @@ enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *fou
 }
 
 enum status checkpoint_admit(const struct spec *s, const char *run_id, struct error *e) {
-    char path[RECORD_TEXT * 2];
+    char path[RECORD_TEXT * 2], *bytes;
     struct header h;
+    size_t size;
     bool other;
     checkpoint_path(s->config.out, run_id, path, sizeof path);
     if (!read_header(path, &h)) return ST_OK;
     enum status status = admit(s, &h, path, &other, e);
-    return status == ST_OK || is_whole(path) ? status : ST_OK; /* damage is reported when the run reads the file */
+    if (status == ST_OK || file_read(path, SIZE_MAX, &bytes, &size, NULL) != ST_OK) return ST_OK;
+    bool whole = ends_with_hash(bytes, size);
+    free(bytes);
+    return whole ? status : ST_OK; /* damage is reported when the run reads the file */
 }
 
 int64_t checkpoint_step(const char *out, const char *run_id) {

@@ -237,21 +237,15 @@ static void fill_setup(const struct setup *s, struct run *row) {
     row->chance = shape->chance;
 }
 
-/* Counts the parameters of embedding and head, which grow with the vocabulary. */
-static int64_t outer_params(const struct params *p) {
-    int64_t n = 0;
-    for (int i = 0; i < p->n; i++) {
-        const struct param *q = &p->list[i];
-        bool outer = strcmp(q->name, "embedding") == 0 || strncmp(q->name, "head.", 5) == 0;
-        if (outer && q->spec.group != PARAM_CONST) n += q->count;
-    }
-    return n;
-}
-
 static void fill_results(const struct running *r, struct run *row) {
     const struct trainer *t = &r->trainer;
     row->params = params_trained(&t->params);
-    row->params_nonemb = row->params - outer_params(&t->params);
+    row->params_nonemb = row->params;
+    for (int i = 0; i < t->params.n; i++) { /* without embedding and head, which grow with the vocabulary */
+        const struct param *q = &t->params.list[i];
+        bool outer = strcmp(q->name, "embedding") == 0 || strncmp(q->name, "head.", 5) == 0;
+        if (outer && q->spec.group != PARAM_CONST) row->params_nonemb -= q->count;
+    }
     row->status = r->status;
     snprintf(row->status_detail, sizeof row->status_detail, "%s", r->detail);
     snprintf(row->stop_reason, sizeof row->stop_reason, "%s", r->stop_reason);
@@ -277,24 +271,22 @@ static void fill_results(const struct running *r, struct run *row) {
     row->solved = row->metric_value >= t->setup->spec.task.shape.solved;
 }
 
-/* Sets the columns about the device. place NULL: the run never got a place on it. */
-static void fill_device(const struct spec *s, const struct place *place, const char *cpu, struct run *row) {
+/* Sets the columns about device, machine and build. place NULL: the run never got a place on its device. */
+static void fill_environment(const struct setup *s, const struct place *place, struct run *row) {
+    const struct build_info *b = build_info();
+    const char *asked = s->spec.config.device;
+    struct machine m;
     struct place_info info;
     enum device device;
     int index;
-    bool cuda = place_parse(s->config.device, &device, &index, NULL) == ST_OK && device == DEVICE_CUDA;
-    snprintf(row->backend, sizeof row->backend, cuda ? "cuda" : "cpu");
-    snprintf(row->device, sizeof row->device, "%s", cuda ? s->config.device : cpu);
-    if (!cuda || !place || place_describe(place, &info, NULL) != ST_OK) return;
-    snprintf(row->device, sizeof row->device, "%s", info.name);
-    snprintf(row->driver, sizeof row->driver, "%s", info.driver);
-}
-
-static void fill_environment(const struct setup *s, const struct place *place, struct run *row) {
-    struct machine m;
     machine_read(&m);
-    const struct build_info *b = build_info();
-    fill_device(&s->spec, place, m.cpu, row);
+    bool cuda = place_parse(asked, &device, &index, NULL) == ST_OK && device == DEVICE_CUDA;
+    snprintf(row->backend, sizeof row->backend, cuda ? "cuda" : "cpu");
+    snprintf(row->device, sizeof row->device, "%s", cuda ? asked : m.cpu);
+    if (cuda && place && place_describe(place, &info, NULL) == ST_OK) {
+        snprintf(row->device, sizeof row->device, "%s", info.name);
+        snprintf(row->driver, sizeof row->driver, "%s", info.driver);
+    }
     snprintf(row->machine_id, sizeof row->machine_id, "%s", m.id);
     snprintf(row->env_epoch, sizeof row->env_epoch, "%s", m.env_epoch);
     row->threads = omp_get_max_threads();

@@ -156,13 +156,6 @@ struct cost trainer_step_cost(const struct trainer *t) {
 
 /* --- steps of a device -------------------------------------------------------------------------------------------- */
 
-/* The first step of a device loads the kernels. */
-static void first_step(struct trainer *t, void (*walk)(struct trainer *t)) {
-    place_load_begin(&t->place);
-    walk(t);
-    place_load_end(&t->place);
-}
-
 /* Captures the kernel launches of a step on a device, so that later steps can replay them. If a step cannot be
  * captured, every step launches its kernels again, which is slower but gives the same bits. */
 static void capture_step(struct trainer *t, void (*walk)(struct trainer *t)) {
@@ -180,12 +173,13 @@ static void capture_step(struct trainer *t, void (*walk)(struct trainer *t)) {
 /* The device increases its own copy of state.step, so the host increases this one here. */
 void trainer_queue(struct trainer *t, void (*walk)(struct trainer *t)) {
     if (t->steps_queued == 1) capture_step(t, walk);
+    bool first = t->steps_queued == 0; /* loads the kernels */
+    if (first) place_load_begin(&t->place);
     if (t->capture)
         place_replay(&t->place, t->capture);
-    else if (t->steps_queued == 0)
-        first_step(t, walk);
     else
         walk(t);
+    if (first) place_load_end(&t->place);
     t->steps_queued++;
     t->state.step++;
 }

@@ -54,30 +54,6 @@ bool graphs_decays(const struct config *c, const struct model *m, const struct p
     return c->decay_all == DECAY_ALL || (backbone_param_rule(&c->net, p->spec.group).decays && !exempt);
 }
 
-/* Lists segments of neighbouring parameters that have the same decay and rate. The padding between them is zeros, and
- * an update leaves zeros zero. */
-static enum status list_segments(struct graph *g, const struct params *p, const struct spec *s, struct adamw_attr *attr,
-                                 struct error *e) {
-    const struct config *c = &s->config;
-    struct adamw_segment *list = graph_alloc(g, (size_t)(p->n + 1) * sizeof *list);
-    int n = 0;
-    if (!list) return graph_status(g, e);
-    for (int i = 0; i < p->n; i++) {
-        const struct param *q = &p->list[i];
-        if (q->spec.group == PARAM_CONST) continue;
-        struct param_rule rule = backbone_param_rule(&c->net, q->spec.group);
-        double decay = graphs_decays(c, s->model.model, q) ? c->decay : 0;
-        bool alike = n && list[n - 1].decay == decay && list[n - 1].rate == rule.rate;
-        if (alike && p->list[i - 1].spec.group != PARAM_CONST)
-            list[n - 1].count = q->offset + q->count - list[n - 1].offset;
-        else
-            list[n++] = (struct adamw_segment){q->offset, q->count, decay, rule.rate};
-    }
-    attr->segments = list;
-    attr->n_segments = n;
-    return ST_OK;
-}
-
 /* Makes an input whose data are outside the graph's memory. */
 static struct tensor *borrowed(struct graph *g, const char *name, real *data, int64_t n) {
     struct tensor *t = graph_input(g, name, 1, &n, false);
@@ -92,7 +68,26 @@ enum status graphs_build_update(struct graph *g, const struct spec *s, const str
     struct adamw_attr attr = {.beta1 = c->beta1, .beta2 = c->beta2, .eps = 1e-8, .clip = c->clip};
     struct step_attr begin = {.schedule = setup_schedule(c, shapes), .clip = c->clip};
     TRY(graph_create(g, &options, NULL, e));
-    TRY(list_segments(g, p, s, &attr, e));
+
+    /* Segments of neighbouring parameters that have the same decay and rate. The padding between them is zeros, and an
+     * update leaves zeros zero. */
+    struct adamw_segment *list = graph_alloc(g, (size_t)(p->n + 1) * sizeof *list);
+    int n = 0;
+    if (!list) return graph_status(g, e);
+    for (int i = 0; i < p->n; i++) {
+        const struct param *q = &p->list[i];
+        if (q->spec.group == PARAM_CONST) continue;
+        struct param_rule rule = backbone_param_rule(&c->net, q->spec.group);
+        double decay = graphs_decays(c, s->model.model, q) ? c->decay : 0;
+        bool alike = n && list[n - 1].decay == decay && list[n - 1].rate == rule.rate;
+        if (alike && p->list[i - 1].spec.group != PARAM_CONST)
+            list[n - 1].count = q->offset + q->count - list[n - 1].offset;
+        else
+            list[n++] = (struct adamw_segment){q->offset, q->count, decay, rule.rate};
+    }
+    attr.segments = list;
+    attr.n_segments = n;
+
     struct tensor *grad = borrowed(g, "gradient", p->grad, p->floats);
     step_begin(g, borrowed(g, "loss", loss, 1), grad, &begin);
     adamw(g, borrowed(g, "values", p->value, p->floats), grad, borrowed(g, "moment1", p->moment1, p->floats),
@@ -189,13 +184,6 @@ static const char *kernel_name(const void *list, int i) {
     return ((const struct kernel *const *)list)[i]->name;
 }
 
-static enum status unknown_kernel(const char *name, struct error *e) {
-    const struct kernel *const *list = kernel_list();
-    int n = 0, index;
-    while (list[n]) n++;
-    return name_choose("kernel", name, n, kernel_name, list, &index, e);
-}
-
 enum status graphs_check_forced(const struct graph_list *graphs, const struct spec *s, struct error *e) {
     const char *forced = s->config.kernel;
     const struct kernel *k = kernel_find(forced);
@@ -203,7 +191,12 @@ enum status graphs_check_forced(const struct graph_list *graphs, const struct sp
     char ops[512];
     bool has_op = false;
     if (!*forced || !strcmp(forced, "reference")) return ST_OK;
-    if (!k) return unknown_kernel(forced, e);
+    if (!k) {
+        const struct kernel *const *all = kernel_list();
+        int n = 0;
+        while (all[n]) n++;
+        return name_choose("kernel", forced, n, kernel_name, all, &(int){0}, e);
+    }
     for (int i = 0; (c = call_at(graphs, i)); i++) {
         if (c->kernel == k) return ST_OK;
         has_op |= c->op == k->op;

@@ -101,10 +101,6 @@ enum status profile_find(const char *task, const char *suite, const char *name, 
     return fail(e, ST_USAGE, "unknown profile '%.60s'; of %.60s there are:%s", name, task, known);
 }
 
-bool profile_is_name(const char *name) {
-    return plan_file_is_profile(name);
-}
-
 const char *profile_get(const struct profile *p, const char *key) {
     const char *value = label_get(&p->settings, key);
     return value ? value : "";
@@ -238,5 +234,5 @@ bool profile_holds(const struct profile_question *q) {
     bool known = label_parse(&task, "task", q->task, NULL) == ST_OK &&
                  profile_find(label_name(&task), q->suite, q->name, &p, NULL) == ST_OK;
     if (known) return makes_task(p, label_name(&task), q) && makes(p, q);
-    return *q->name && !profile_is_name(q->name);
+    return *q->name && !plan_file_is_profile(q->name);
 }

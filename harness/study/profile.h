@@ -20,9 +20,6 @@ struct profile {
 /* Returns all profiles; a profile without a suite ends the list. */
 const struct profile *profile_list(void);
 
-/* Whether some task or suite has a profile of that name. */
-bool profile_is_name(const char *name);
-
 /* Returns the value of a key; "": the profile does not set it. */
 const char *profile_get(const struct profile *p, const char *key);
 

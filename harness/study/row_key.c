@@ -141,10 +141,3 @@ const char *row_key_value(const struct label *key, const char *name) {
     const struct option *of_net = option_find(backbone_options, name);
     return value ? value : of_net ? of_net->value : "";
 }
-
-enum status row_key_id(const char *identity, char id[RUN_ID_HEX], struct error *e) {
-    struct label key;
-    TRY(row_key(identity, &key, e));
-    record_hash_label(&key, id);
-    return ST_OK;
-}

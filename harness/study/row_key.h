@@ -19,9 +19,6 @@ enum status row_key(const char *text, struct label *key, struct error *e);
 /* Returns the value of a pair of a key; "": there is no such pair. A flag that the net does not use has its default. */
 const char *row_key_value(const struct label *key, const char *name);
 
-/* Gives a row's id: the hash of its key. `identity` is the identity of one of its runs. Errors as row_key. */
-enum status row_key_id(const char *identity, char id[RUN_ID_HEX], struct error *e);
-
 /* Returns the flag of a run that a pair of a key sets; NULL: it is not a flag. */
 const struct option *row_key_flag(const char *name);
 

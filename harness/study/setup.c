@@ -69,23 +69,6 @@ static enum status describe_identity(const struct setup *s, unsigned skip, char 
                   s->id.numerics);
 }
 
-/* Sets the id of the run's row, and the run's profile. A run keeps the name of its profile only if that profile has
- * this run. Otherwise its profile is "custom". */
-static enum status find_row(struct setup *s, struct error *e) {
-    struct label key;
-    TRY(row_key(s->id.text, &key, e));
-    record_hash_label(&key, s->id.row_id);
-    struct profile_question question = {.name = s->spec.config.profile,
-                                        .task = s->spec.task.name,
-                                        .suite = s->spec.task.task->suite,
-                                        .key = &key,
-                                        .lr = s->spec.config.lr,
-                                        .n_train = s->spec.task.shape.examples[SPLIT_TRAIN]};
-    if (!profile_holds(&question))
-        TRY(text_copy(PROFILE_CUSTOM, s->spec.config.profile, sizeof s->spec.config.profile, e));
-    return ST_OK;
-}
-
 enum status setup_config_text(const struct spec *s, char text[CONFIG_TEXT], struct error *e) {
     return describe(&s->task, &s->config, &s->model, TO_BE_READ, OPT_HERE, text, e);
 }
@@ -98,16 +81,26 @@ static enum status keep(char **kept, const char *text, struct error *e) {
     return ST_OK;
 }
 
-/* Sets the ids of the run and of its cell (the runs that differ only in the seed). The configuration text has the
- * options as the user gave them, before the model is fitted. */
+/* Sets the ids of the run, of its cell and of its row, and the run's profile: a run keeps the name of its profile only
+ * if that profile has this run; otherwise its profile is "custom". The configuration text has the options as the user
+ * gave them, before the model is fitted. */
 static enum status identify(struct setup *s, struct error *e) {
-    char text[CONFIG_TEXT];
+    char text[CONFIG_TEXT], *profile = s->spec.config.profile;
+    struct label key;
     TRY(describe_identity(s, OPT_SEED, text, e));
     record_hash(text, s->id.cell_id);
     TRY(describe_identity(s, 0, text, e));
     record_hash(text, s->id.run_id);
     TRY(keep(&s->id.text, text, e));
-    TRY(find_row(s, e));
+    TRY(row_key(text, &key, e));
+    record_hash_label(&key, s->id.row_id);
+    struct profile_question question = {.name = profile,
+                                        .task = s->spec.task.name,
+                                        .suite = s->spec.task.task->suite,
+                                        .key = &key,
+                                        .lr = s->spec.config.lr,
+                                        .n_train = s->spec.task.shape.examples[SPLIT_TRAIN]};
+    if (!profile_holds(&question)) TRY(text_copy(PROFILE_CUSTOM, profile, sizeof s->spec.config.profile, e));
     TRY(setup_config_text(&s->spec, text, e));
     return keep(&s->id.config_text, text, e);
 }
@@ -228,24 +221,18 @@ static enum status check_fit(const struct spec *s, struct error *e) {
     return ST_OK;
 }
 
-/* Chooses the tree of a model that has a tree over the sequence, with parameters per level. If lengths differ, all
- * sequences use the tree of the longest one, and shorter sequences leave some of its leaves empty. */
-static enum status choose_tree(const struct spec *s, struct model_choice *asked, struct error *e) {
-    const struct task_shape *shape = &s->task.shape;
-    int64_t test = task_length(shape, SPLIT_TEST), longest = test > shape->T ? test : shape->T, nodes;
-    bool differ = test != shape->T || shape->second.T;
-    if (shape->second.T > longest) longest = shape->second.T;
-    return asked->model->nodes && differ ? asked->model->nodes(asked->inst, longest, &nodes, e) : ST_OK;
-}
-
-/* Fits the model to the sequences of a net of that shape. If the images have another size than in training, height and
- * width stay unset here, because each image has its own. */
+/* If the images have another size than in training, height and width stay unset, because each image has its own. A
+ * model may have a tree over the sequence, with parameters per level: if lengths differ, all sequences use the tree of
+ * the longest one, and shorter sequences leave some of its leaves empty. */
 enum status setup_fit(const struct spec *s, const struct net_shape *net, struct model_choice *fitted, struct error *e) {
     const struct task_shape *shape = &s->task.shape;
     struct dims d = {.B = net->B * task_documents(shape), .T = net->T, .D = s->config.net.dim, .links = net->links};
     if (!shape->reading.visit && net->T == shape->T) d.height = shape->height, d.width = shape->width;
+    int64_t test = task_length(shape, SPLIT_TEST), longest = test > shape->T ? test : shape->T, nodes;
+    bool differ = test != shape->T || shape->second.T;
+    if (shape->second.T > longest) longest = shape->second.T;
     *fitted = s->model;
-    TRY(choose_tree(s, fitted, e));
+    if (fitted->model->nodes && differ) TRY(fitted->model->nodes(fitted->inst, longest, &nodes, e));
     return model_fit(fitted, &d, e);
 }
 
@@ -311,24 +298,21 @@ static void set_length(struct setup *s) {
     s->shapes.eval_every = length.eval_every;
 }
 
-/* Refuses a first rate below the cosine's lowest rate, since the rate would only rise. */
-static enum status check_floor(const struct config *c, const struct shapes *s, const char *name, struct error *e) {
-    const struct schedule schedule = setup_schedule(c, s);
-    if (schedule_change(schedule.kind) == RATE_FIXED || schedule.lr >= schedule.lr_min) return ST_OK;
-    if (schedule.lr_min != c->lr_min)
-        return fail(e, ST_USAGE, "--lr %g is below %g, to which the cosine of --schedule %s would rise", schedule.lr,
-                    schedule.lr_min, name);
-    return fail(e, ST_USAGE, "--lr %g is below --lr-min %g, to which the cosine would rise; lower --lr-min",
-                schedule.lr, schedule.lr_min);
-}
-
-/* If the rate changes only between epochs, refuses a warm-up that ends inside an epoch. */
+/* Refuses a first rate below the cosine's lowest rate, since the rate would only rise. If the rate changes only between
+ * epochs, refuses a warm-up that ends inside an epoch. */
 static enum status check_schedule(const struct config *c, const struct shapes *s, struct error *e) {
     char name[OPTION_TEXT + 1];
     option_format_value(option_find(config_options, "schedule"), c, name, sizeof name);
-    TRY(check_floor(c, s, name, e));
+    const struct schedule schedule = setup_schedule(c, s);
+    bool rises = schedule_change(schedule.kind) != RATE_FIXED && schedule.lr < schedule.lr_min;
+    if (rises && schedule.lr_min != c->lr_min)
+        return fail(e, ST_USAGE, "--lr %g is below %g, to which the cosine of --schedule %s would rise", schedule.lr,
+                    schedule.lr_min, name);
+    if (rises)
+        return fail(e, ST_USAGE, "--lr %g is below --lr-min %g, to which the cosine would rise; lower --lr-min",
+                    schedule.lr, schedule.lr_min);
     int64_t spare = c->warmup % s->steps_per_epoch, whole = c->warmup - spare + s->steps_per_epoch;
-    if (schedule_change((enum schedule_kind)c->schedule) != RATE_PER_EPOCH || spare == 0) return ST_OK;
+    if (schedule_change(schedule.kind) != RATE_PER_EPOCH || spare == 0) return ST_OK;
     return fail(e, ST_USAGE,
                 "--schedule %s changes the rate between epochs alone, and --warmup %" PRId64
                 " is no whole number of epochs "

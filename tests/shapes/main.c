@@ -211,7 +211,7 @@ static enum status no_profile(const char *name, struct error *e) {
 static enum status collect_named(const char *name, struct error *e) {
     if (!strcmp(name, all_plans))
         cases_collect_plans(&cases);
-    else if (profile_is_name(name))
+    else if (plan_file_is_profile(name))
         cases_collect(&cases, name);
     else
         return no_profile(name, e);
