@@ -1,4 +1,5 @@
-/* graphs.h - builds the graphs of a run from its spec and its shapes. A trainer runs them; a plan only counts their FLOPs.
+/* graphs.h - builds the graphs of a run from its spec and its shapes. A trainer runs them; a plan only counts their
+ * FLOPs.
  *
  * Each function creates a graph, which the caller must free, also after an error. A graph runs on `place`. Where the
  * kernel that the run forces (--kernel) computes one of the graph's ops, it is used. */

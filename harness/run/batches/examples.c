@@ -1,5 +1,5 @@
-/* examples.c - see examples.h. A validation or test split is made once, in the memory of the net's place. A batch is a part
- * of it: the inputs of the net point there, and nothing is copied. */
+/* examples.c - see examples.h. A validation or test split is made once, in the memory of the net's place. A batch is a
+ * part of it: the inputs of the net point there, and nothing is copied. */
 #include "harness/run/batches/examples.h"
 
 #include <inttypes.h>
