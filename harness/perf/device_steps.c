@@ -43,8 +43,9 @@ static const struct step_way {
                  {"replayed in a row", step_replayed, {"LRNN_CUDA_OVERLAP", "LRNN_CUDA_BRANCHES"}}};
 
 /* Prints a row for the trainer's step; times include bringing in the batch. */
-static enum status time_step(const struct device_run *d, const struct setup *s, struct trainer *t,
-                             const struct step_way *way, struct error *e) {
+static enum status time_step(const struct device_run *d, struct trainer *t, const struct step_way *way,
+                             struct error *e) {
+    const struct setup *s = t->setup;
     struct device_run own = *d;
     char shape[256];
     void *context = t;
@@ -74,13 +75,13 @@ static enum status time_step(const struct device_run *d, const struct setup *s, 
 
 /* Opens the trainer in a way and measures it. Features are turned off while the trainer is made. */
 static enum status measure_way(const struct device_run *d, const struct setup *s, const struct step_way *way,
-                               enum status (*measure)(const struct device_run *, const struct setup *, struct trainer *,
+                               enum status (*measure)(const struct device_run *, struct trainer *,
                                                       const struct step_way *, struct error *),
                                struct error *e) {
     for (int i = 0; i < 2 && way->off[i]; i++) setenv(way->off[i], "0", 1);
     struct trainer *t = trainer_open(trainer_create, s, e);
     for (int i = 0; i < 2 && way->off[i]; i++) unsetenv(way->off[i]);
-    enum status status = t ? measure(d, s, t, way, e) : e->status;
+    enum status status = t ? measure(d, t, way, e) : e->status;
     trainer_close(t);
     return status;
 }
@@ -171,8 +172,8 @@ static void print_calls(const struct device_run *d, const struct setup *s, const
     }
 }
 
-static enum status time_calls(const struct device_run *d, const struct setup *s, struct trainer *t,
-                              const struct step_way *way, struct error *e) {
+static enum status time_calls(const struct device_run *d, struct trainer *t, const struct step_way *way,
+                              struct error *e) {
     struct device_run own = *d;
     struct call_marks *m = calloc(1, sizeof *m);
     struct arena copied = {0};
@@ -189,7 +190,7 @@ static enum status time_calls(const struct device_run *d, const struct setup *s,
     if (status == ST_OK) status = sample_calls(t, m, &copied, e);
     own.captured = false;
     own.clock_mhz = place_clock_mhz(&t->place);
-    if (status == ST_OK) print_calls(&own, s, m);
+    if (status == ST_OK) print_calls(&own, t->setup, m);
     for (int i = 0; i < MARKS; i++)
         if (m->at[i].mark) place_mark_free(&t->place, m->at[i].mark);
     arena_free(&copied);

@@ -143,14 +143,14 @@ static void say(const struct runner *r, const char *format, ...) {
 
 /* Returns the population of a job. Starts a new population if there is none, or if the old population takes no more
  * runs. Returns NULL if no process can be started. */
-static struct population *population_of(struct runner *r, const struct job *j, const struct setup *setup) {
+static struct population *population_of(struct runner *r, const struct job *j, const char *device) {
     char numbered[16];
     int number = (int)(j - r->jobs) / r->members;
     struct population *p = &r->populations[number];
     if (p->pid && p->told_to_stop) population_end(p); /* p has no runs: see may_start */
     if (p->pid) return p;
     snprintf(numbered, sizeof numbered, "cuda:%d", number);
-    const char *device = r->devices > 1 ? numbered : setup->spec.config.device;
+    if (r->devices > 1) device = numbered;
     enum status status = population_start(p, r->members, device, r->populations, MOST_PROCESSES, &r->first_error);
     return status == ST_OK ? p : NULL;
 }
@@ -163,10 +163,10 @@ static bool start_job(struct runner *r, struct job *j, int index, const struct c
     int threads = setup->spec.config.threads ? (int)setup->spec.config.threads : 1, all = threads * r->n_jobs;
     if (cores < threads) cores = threads;
     if (setup == r->longest) threads = all < cores ? all : cores;
-    struct population *p = population_of(r, j, setup);
+    struct population *p = population_of(r, j, setup->spec.config.device);
     if (p && !population_give(p, member, setup, NULL, threads)) { /* the process died while it had no run */
         population_end(p);
-        p = population_of(r, j, setup);
+        p = population_of(r, j, setup->spec.config.device);
         if (p && !population_give(p, member, setup, NULL, threads)) {
             fail(&r->first_error, ST_FAIL, "a child process ended before it received a run");
             return false;
