@@ -34,7 +34,7 @@ struct peer {
     FILE *to, *from;
     int patience_ms; /* -1: as long as it lives */
     bool late;       /* it said nothing for so long */
-    char real[16], compiler[256], flags[1024];
+    char real[16], compiler[256], flags[1024], commit[64];
 };
 
 /* Gives the child a file as its standard input or output. dup2 of a number onto itself would leave the file to be
@@ -107,7 +107,8 @@ static enum status peer_start(struct peer *p, const char *program, const struct 
     TRY(make_process(p, word, q->seconds, delay, e));
     bool read = read_line(p, line, sizeof line);
     if (p->late) return say_late(p, e);
-    if (!read || sscanf(line, GATE_PROTOCOL "\t%15[^\t]\t%255[^\t]\t%1023[^\t]", p->real, p->compiler, p->flags) != 3)
+    if (!read || sscanf(line, GATE_PROTOCOL "\t%15[^\t]\t%255[^\t]\t%1023[^\t]\t%63[^\t]", p->real, p->compiler,
+                        p->flags, p->commit) != 4)
         return fail(e, ST_INCONCLUSIVE,
                     "%s does not serve the bench %s as " GATE_PROTOCOL
                     "; the gate compares builds that have `lrnn gate` and the bench",
@@ -148,6 +149,11 @@ static enum status same_build(const struct compare_request *q, const struct peer
     if (strcmp(a->real, b->real) != 0)
         return fail(e, ST_USAGE, "%s computes in %s, %s in %s; the gate compares builds of one precision", a->program,
                     a->real, b->program, b->real);
+    if (!q->force && q->commit && strcmp(a->commit, q->commit) != 0)
+        return fail(e, ST_USAGE,
+                    "%s is of commit %s, the baseline of %s; name the program that wrote the baseline, or write one by "
+                    "`%s gate --write FILE`; --force compares them all the same",
+                    a->program, a->commit, q->commit, a->program);
     if (!q->force && strcmp(a->compiler, b->compiler) != 0)
         return fail(e, ST_USAGE, "%s is compiled by %s, %s by %s; --force compares them all the same", a->program,
                     a->compiler, b->program, b->compiler);

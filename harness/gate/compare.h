@@ -43,13 +43,14 @@ enum status gate_serve(const struct gate_bench *bench, double seconds, double de
 #define GATE_BENCHES 64
 
 struct compare_request {
-    const char *a, *b; /* programs: the baseline and the one under test */
-    double delay;      /* injected into b (above) */
-    double seconds;    /* of a sitting, at most GATE_SECONDS */
-    int pairs;         /* at first; twice as many are taken anew if these are inconclusive or a regression */
-    double load;       /* share of the cores' time that others may use; a row with more is inconclusive */
-    uint64_t seed;     /* of the order of pairs */
-    bool force;        /* also where compiler or flags differ */
+    const char *a, *b;  /* programs: the baseline and the one under test */
+    double delay;       /* injected into b (above) */
+    double seconds;     /* of a sitting, at most GATE_SECONDS */
+    int pairs;          /* at first; twice as many are taken anew if these are inconclusive or a regression */
+    double load;        /* share of the cores' time that others may use; a row with more is inconclusive */
+    uint64_t seed;      /* of the order of pairs */
+    bool force;         /* also where compiler or flags differ, or a is of another commit */
+    const char *commit; /* which a must be of, as the baseline is; NULL: any */
     int patience_ms; /* how long a program may say nothing; 0: a minute. A step of a run may take as long as it takes */
 };
 

@@ -26,7 +26,8 @@ struct gate_row {
 #define GATE_ROWS (BASELINE_TRACES + BASELINE_FIGURES)
 
 struct gate_result {
-    char chosen[512]; /* in what the reader made it compare otherwise than by itself: "--force: ..."; "": in nothing */
+    char left_out[64]; /* "41 of 49 benches": those that were not timed; "": none, or no speed was asked for */
+    char chosen[512];  /* in what the reader made it compare otherwise than by itself: "--force: ..."; "": in nothing */
     int n;
     struct gate_row rows[GATE_ROWS];
 };

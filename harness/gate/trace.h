@@ -1,6 +1,7 @@
 /* trace.h - golden traces: small trainings whose bits are kept.
  *
- * Every mixer in every small variant, and each backbone, read-out, schedule and flag of the optimiser once, 50 steps.
+ * Every mixer in every small variant, and each backbone, read-out, schedule and flag of the optimiser once, 50 steps of
+ * short sequences; and every mixer once, three steps of sequences of 1 024 positions.
  * With reference kernels (plain loops, plain products) the bits depend on the precision and on whether the build has
  * fused multiply-adds (core/real.h), on nothing else: compiler, thread count and vector width do not matter.
  * tests/golden/traces.tsv holds a row for each. Traces of plain arithmetic (PORTABLE=1) are exact, and all other runs
@@ -13,8 +14,7 @@
 
 #include "harness/study/setup.h"
 
-#define TRACE_STEPS  50
-#define TRACE_POINTS 3   /* losses that are kept: of the first step, the tenth and the last */
+#define TRACE_POINTS 3   /* losses that are kept: of the first step, the tenth (if there are so many) and the last */
 #define TRACE_TEXT   400 /* bytes of a name, terminator included */
 
 /* Task and model as on the command line, and flags "key=value key=value" over the flags that all traces have. */

@@ -88,7 +88,7 @@ static enum status write_build(FILE *to, const char *precision, const char *arit
 static enum status write_all(FILE *to, struct work *w, struct error *e) {
     static const char *const builds[][2] = {{"fp32", "fma"}, {"fp32", "plain"}, {"fp64", "fma"}, {"fp64", "plain"}};
     fputs("# Golden traces, written by `make golden`. Columns: name, precision, arithmetic, numerics version, loss of "
-          "steps 1, 10 and 50, hash of the weights.\n",
+          "steps 1, 10 and 50 (of long sequences 1, 3 and 3), hash of the weights.\n",
           to);
     for (size_t i = 0; i < sizeof builds / sizeof *builds; i++) TRY(write_build(to, builds[i][0], builds[i][1], w, e));
     return ST_OK;

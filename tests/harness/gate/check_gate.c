@@ -485,6 +485,7 @@ START_TEST(a_busy_machine_is_inconclusive) {
     expect_status(status, 4, flags);
     expect_text(out, "the machine was busy: other processes used ", flags);
     expect_text(out, "more than 1 %", flags);
+    expect_text(out, "No evaluation is timed, nor are ", flags);
 }
 END_TEST
 

@@ -64,10 +64,27 @@ START_TEST(a_gate_needs_no_standard_input) {
 }
 END_TEST
 
+/* A baseline's floors are those of the program that wrote it. */
+START_TEST(a_program_of_another_commit_than_the_baseline_is_refused) {
+    struct compare_row row = {.bench = gate_benches(), .floor = GATE_FLOOR};
+    struct compare_request q = quickly(scripted("a", "echo 0.001 5"), scripted("b", "echo 0.001 5"));
+    struct error e = {0};
+    q.commit = "y";
+    ck_assert_int_eq(compare_builds(&q, &row, 1, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, "is of commit x, the baseline of y; name the program that wrote"), "%s", e.text);
+    q.force = true;
+    ck_assert_msg(compare_builds(&q, &row, 1, &e) == ST_OK && row.measured, "%s%s", e.text, row.detail);
+    q.force = false;
+    q.commit = "x";
+    ck_assert_msg(compare_builds(&q, &row, 1, &e) == ST_OK && row.measured, "%s%s", e.text, row.detail);
+}
+END_TEST
+
 Suite *check_gate_peers(void);
 Suite *check_gate_peers(void) {
     const TTest *const tests[] = {a_late_answer_is_no_regression, a_signal_is_no_regression,
-                                  a_gate_needs_no_standard_input};
+                                  a_gate_needs_no_standard_input,
+                                  a_program_of_another_commit_than_the_baseline_is_refused};
     Suite *suite = suite_create("gate_peers");
     TCase *c = tcase_create("gate_peers");
     tcase_add_checked_fixture(c, program_begin_inside, program_end);
