@@ -103,6 +103,17 @@ static inline void lrnn_init(void *descriptor, size_t size) {
     *(size_t *)descriptor = size;
 }
 
+/* The functions of an op. workspace: the bytes that a pass needs; it reads no array, but it needs the addresses, which
+ * decide what is copied. forward writes outputs and last states, backward gradients of inputs and of first states.
+ * Written arrays, workspace and `kept` must not overlap each other or another array; arrays that a pass only reads may.
+ *   LRNN_BAD_ARGUMENT   a size or choice out of its range; an address that is NULL, or not aligned to its elements;
+ *                       strides that let a written array overlap itself, or that reach too far; offsets or links that
+ *                       are not as above; `kept` of another call; backward without the gradient of any output
+ *   LRNN_UNSUPPORTED    a dtype or device that this library has not; offsets where the op takes none; a field of a
+ *                       later version
+ *   LRNN_NO_WORKSPACE, LRNN_DEVICE_FAILED: as above; the first also of `kept`
+ * Sizes are at least 1, and at most 2^31 - 1: m, rank and the numbers of heads 2^15, key, value, rows, columns and the
+ * width of scan_lstm, arity and levels 2^22, edges and pairs 2^28 - 1. A descriptor names smaller limits. */
 #define LRNN_OP(op)                                                                                                    \
     LRNN_API lrnn_status lrnn_##op##_workspace(const lrnn_##op *d, lrnn_pass pass, size_t *bytes);                     \
     LRNN_API lrnn_status lrnn_##op##_forward(const lrnn_##op *d);                                                      \
@@ -110,7 +121,7 @@ static inline void lrnn_init(void *descriptor, size_t size) {
 
 /* --- gated recurrences ---------------------------------------------------------------------------------------------*/
 
-/* h_t = a_t * h_{t-1} + x_t, elementwise. */
+/* h_t = a_t * h_{t-1} + x_t, elementwise (minGRU, arXiv 2410.01201). */
 typedef struct lrnn_scan_diag {
     lrnn_call call;
     int64_t width;    /* W */
@@ -123,7 +134,8 @@ typedef struct lrnn_scan_diag {
 } lrnn_scan_diag;
 LRNN_OP(scan_diag);
 
-/* Like scan_diag over complex numbers, with a separate array for each plane. */
+/* Like scan_diag over complex numbers, with a separate array for each plane (LRU, Orvieto et al. 2023; S5, arXiv
+ * 2208.04933). */
 typedef struct lrnn_scan_diag_complex {
     lrnn_call call;
     int64_t width;
@@ -169,9 +181,9 @@ typedef struct lrnn_scan_companion {
 } lrnn_scan_companion;
 LRNN_OP(scan_companion);
 
-/* LSTM with PyTorch's gates i, f, g, o: p_t = u_t + wh h_{t-1} + bh, c_t = sig(f) c_{t-1} + sig(i) tanh(g),
- * h_t = sig(o) tanh(c_t). u (B,T,4W) = wx x_t + bx, wh (4W,W), bh (4W) -> h (B,T,W). The state after a token is its h
- * and its c. */
+/* LSTM (Hochreiter & Schmidhuber 1997) with PyTorch's gates i, f, g, o: p_t = u_t + wh h_{t-1} + bh, c_t = sig(f)
+ * c_{t-1} + sig(i) tanh(g), h_t = sig(o) tanh(c_t). u (B,T,4W) = wx x_t + bx, wh (4W,W), bh (4W) -> h (B,T,W). The
+ * state after a token is its h and its c. */
 typedef struct lrnn_scan_lstm {
     lrnn_call call;
     int64_t width; /* W */
@@ -184,7 +196,7 @@ LRNN_OP(scan_lstm);
 
 /* --- matrix states -------------------------------------------------------------------------------------------------*/
 
-/* One dk x dv matrix per head, updated by outer products (linear attention, Mamba2):
+/* One dk x dv matrix per head, updated by outer products (linear attention; Mamba2, Dao & Gu 2024):
  *     C_t = decay_t C_{t-1} + source_t k_t v_t^T;  o_t = scale C_t^T q_t
  * q, k (B,T, G*dk), each of the G groups shared by H / G neighbouring heads; v, o (B,T, H*dv), head after head;
  * decay (B,T,H); source (B,T,H), or absent: 1. */
@@ -236,8 +248,8 @@ typedef struct lrnn_scan_plstm {
 } lrnn_scan_plstm;
 LRNN_OP(scan_plstm);
 
-/* pLSTM on a grid of X x Y nodes, node (r,s) at r*Y + s, four directions summed; directions are bit 0: first axis
- * flipped, bit 1: second axis flipped:
+/* pLSTM (arXiv 2506.11997) on a grid of X x Y nodes, node (r,s) at r*Y + s, four directions summed; directions are bit
+ * 0: first axis flipped, bit 1: second axis flipped:
  *     y = scale (sum (Ml l + Mu u)^T q + D (q.k) v),  Cr = rl l + ru u + Sr k v^T,  Cd = dl l + du u + Sd k v^T
  * where l is Cr of the previous node on the first axis, and u is Cd of the previous node on the second. T = X*Y. q, k
  * (B,T, H*dk), v, y (B,T, H*dv); gates (B,T, 8*4*H): planes Sr, Sd, rl, ru, dl, du, Ml, Mu, in each the element
@@ -251,7 +263,8 @@ typedef struct lrnn_grid_scan {
 } lrnn_grid_scan;
 LRNN_OP(grid_scan);
 
-/* pLSTM on a directed acyclic graph of T nodes, another one in each sequence; states C_e on its edges:
+/* pLSTM (arXiv 2506.11997) on a directed acyclic graph of T nodes, another one in each sequence; states C_e on its
+ * edges:
  *     C_e = sum over pairs (e',e) of T_{e'e} C_{e'} + S_e k_t v_t^T, t the tail of e
  *     y_n = scale (sum over edges e into n of M_e C_e^T q_n + D_n (q_n . k_n) v_n)
  * links (B, 2*edges + 3*pairs), dense, in the memory of the arrays: for each edge its tail and its head, tail < head,
@@ -304,9 +317,9 @@ LRNN_OP(scan_hadamard);
 
 /* --- trees ---------------------------------------------------------------------------------------------------------*/
 
-/* A linear system on a perfect tree of arity k and L levels (Myosotis, section 3.5), over complex numbers, W systems
- * side by side: x_v + b_v x_parent(v) + sum over children c of c_c x_c = u_v. Nodes are stored by level, leaves first:
- * the children of node i of a level are nodes k*i to k*i + k-1 of the previous level.
+/* A linear system on a perfect tree of arity k and L levels (Myosotis, arXiv 2509.20503, section 3.5), over complex
+ * numbers, W systems side by side: x_v + b_v x_parent(v) + sum over children c of c_c x_c = u_v. Nodes are stored by
+ * level, leaves first: the children of node i of a level are nodes k*i to k*i + k-1 of the previous level.
  *     b = beta theta / sqrt(1 + |theta|^2), beta = 0: b = theta
  *     hermitian: c = conj(b); skew: c = -conj(b); free: c from `down` like b from `up`
  * u, x (B,nodes,W); up, down (B,nodes,W): a theta for each child; the root's row is not used.

@@ -165,6 +165,9 @@ static lrnn_status check_call(const struct library_op *op, const lrnn_call *d, l
                       REAL_IS_DOUBLE ? "liblrnn.so" : "liblrnn-f64.so");
     if (d->device != LRNN_CPU && d->device != LRNN_CUDA)
         return refuse(LRNN_BAD_ARGUMENT, "%s: device=%d, expected LRNN_CPU or LRNN_CUDA", op->name, (int)d->device);
+    if (d->reserved[0] || d->reserved[1])
+        return refuse(LRNN_UNSUPPORTED, "%s: call.reserved is set, by a later version; this is version %s", op->name,
+                      lrnn_version());
     if (d->threads < 0 || d->threads > 4096)
         return refuse(LRNN_BAD_ARGUMENT, "%s: threads=%d, expected 0 to 4096", op->name, (int)d->threads);
     if (d->batch < 0 || d->length < 0 || d->batch > INT32_MAX || d->length > INT32_MAX)

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lrnn import ops
 from lrnn.ops import LrnnError, Op
@@ -161,7 +163,17 @@ def _run(which: int, name: str, sizes, arrays, gradients, offsets, threads, devi
     del alive
 
 
-def forward(name: str, sizes: dict, arrays: dict, *, offsets=None, threads=0, device=0, stream=0, workspace=None):
+def forward(
+    name: str,
+    sizes: dict[str, float],
+    arrays: dict[str, Any],
+    *,
+    offsets: Sequence[int] | None = None,
+    threads: int = 0,
+    device: int = 0,
+    stream: int = 0,
+    workspace: Any = None,
+) -> None:
     """Writes the outputs among `arrays`. offsets: B + 1 numbers. On CUDA: the index of the device of arrays that do not
     tell it, the stream's address, and a workspace, one axis of int32 of at least workspace_bytes() bytes."""
     _run(ops.FORWARD, name, sizes, arrays, {}, offsets, threads, device, stream, workspace)
@@ -169,21 +181,29 @@ def forward(name: str, sizes: dict, arrays: dict, *, offsets=None, threads=0, de
 
 def backward(
     name: str,
-    sizes: dict,
-    arrays: dict,
-    gradients: dict,
+    sizes: dict[str, float],
+    arrays: dict[str, Any],
+    gradients: dict[str, Any],
     *,
-    offsets=None,
-    threads=0,
-    device=0,
-    stream=0,
-    workspace=None,
-):
+    offsets: Sequence[int] | None = None,
+    threads: int = 0,
+    device: int = 0,
+    stream: int = 0,
+    workspace: Any = None,
+) -> None:
     """Reads gradients of outputs, and writes gradients of inputs, of which `gradients` has those that are wanted."""
     _run(ops.BACKWARD, name, sizes, arrays, gradients, offsets, threads, device, stream, workspace)
 
 
-def workspace_bytes(name: str, sizes: dict, arrays: dict, gradients: dict | None = None, *, offsets=None, device=0):
+def workspace_bytes(
+    name: str,
+    sizes: dict[str, float],
+    arrays: dict[str, Any],
+    gradients: dict[str, Any] | None = None,
+    *,
+    offsets: Sequence[int] | None = None,
+    device: int = 0,
+) -> int:
     """The bytes of workspace of a forward pass, or with `gradients` of a backward pass."""
     op = ops.OPS[name]
     d, _ = _describe(op, sizes, arrays, gradients or {}, offsets, 0, device, 0)

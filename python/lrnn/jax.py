@@ -9,6 +9,9 @@ gradients of gradients, which JAX refuses. vmap calls an op once, over all batch
 arrays are shared by all sequences (a of scan_diag, wh of scan_lstm), it calls it once a batch.
 
 Sequences of unequal length: arrays without a batch axis, and offsets (B + 1 int32, from 0 to the number of tokens).
+
+Shapes, types and choices that an op does not take raise LrnnError when a function is traced; what the library finds in
+the numbers themselves (offsets, links) comes as JAX's error of a failed call, with the library's sentence.
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ import ctypes
 import functools
 import math
 import os
+from typing import Iterable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from lrnn import ops
 from lrnn.ops import FORMS, GATES, OPS, LrnnError, choice, flat, tree_levels
@@ -163,7 +168,7 @@ def _differentiable(name: str, sizes: tuple, given: tuple, packed: bool):
     return run
 
 
-def dag_links(graphs):
+def dag_links(graphs: Iterable[Iterable[tuple[int, int]]]) -> Array:
     """The links of dag_scan, int32 (B, words), of a list of edges (tail, head), tail < head, for each graph."""
     return jnp.array(ops.dag_links(graphs)[0], jnp.int32)
 
@@ -183,20 +188,24 @@ def _shaped(a, *tail: int):
     return None if a is None else a.reshape(*a.shape[:-1], *tail)
 
 
-def scan_diag(a, x, h0=None, offsets=None):
+def scan_diag(a: Array, x: Array, h0: Array | None = None, offsets: Array | None = None) -> tuple[Array, Array]:
     """h_t = a_t * h_{t-1} + x_t: x (B,T,W); a like x, or (W); h0 (B,W) -> h (B,T,W), last h (B,W)."""
     return tuple(_call("scan_diag", {"a": a, "x": x, "h0": h0}, offsets, width=x.shape[-1], constant=a.ndim == 1))
 
 
-def scan_diag_complex(a, x, h0=None, offsets=None):
-    """scan_diag of complex arrays."""
+def scan_diag_complex(
+    a: Array, x: Array, h0: Array | None = None, offsets: Array | None = None
+) -> tuple[Array, Array]:
+    """scan_diag of complex arrays, of the same shapes."""
     planes = {"a_re": a.real, "a_im": a.imag, "x_re": x.real, "x_im": x.imag}
     planes |= {} if h0 is None else {"h0_re": h0.real, "h0_im": h0.imag}
     h_re, h_im, re, im = _call("scan_diag_complex", planes, offsets, width=x.shape[-1], constant=a.ndim == 1)
     return jax.lax.complex(h_re, h_im), jax.lax.complex(re, im)
 
 
-def scan_block(z, v, gate="softmax", h0=None, offsets=None):
+def scan_block(
+    z: Array, v: Array, gate: str = "softmax", h0: Array | None = None, offsets: Array | None = None
+) -> tuple[Array, Array]:
     """BD-LRU: z (B,T,m,m+1,N), v (B,T,m,N), h0 (B,m,N) -> h (B,T,m,N), last h."""
     lead = v.ndim - 2
     m, n = v.shape[-2:]
@@ -205,7 +214,14 @@ def scan_block(z, v, gate="softmax", h0=None, offsets=None):
     return _shaped(h, m, n), _shaped(last, m, n)
 
 
-def scan_companion(z, v, gate="softmax", s0=None, observer=False, offsets=None):
+def scan_companion(
+    z: Array,
+    v: Array,
+    gate: str = "softmax",
+    s0: Array | None = None,
+    observer: bool = False,
+    offsets: Array | None = None,
+) -> tuple[Array, Array]:
     """H-LRU: z (B,T,m+1,N), v (B,T,N), s0 (B,m,N) -> s (B,T,m,N), last s."""
     lead = v.ndim - 1
     m, n = z.shape[-2] - 1, v.shape[-1]
@@ -216,12 +232,28 @@ def scan_companion(z, v, gate="softmax", s0=None, observer=False, offsets=None):
     return _shaped(s, m, n), _shaped(last, m, n)
 
 
-def scan_lstm(u, wh, bh, h0=None, c0=None, offsets=None):
+def scan_lstm(
+    u: Array,
+    wh: Array,
+    bh: Array,
+    h0: Array | None = None,
+    c0: Array | None = None,
+    offsets: Array | None = None,
+) -> tuple[Array, Array]:
     """LSTM: u (B,T,4W), wh (4W,W), bh (4W), h0, c0 (B,W) -> h, c (B,T,W), whose last tokens are the last state."""
     return tuple(_call("scan_lstm", {"u": u, "wh": wh, "bh": bh, "h0": h0, "c0": c0}, offsets, width=wh.shape[-1]))
 
 
-def scan_outer(q, k, v, decay, source=None, scale=1.0, c0=None, offsets=None):
+def scan_outer(
+    q: Array,
+    k: Array,
+    v: Array,
+    decay: Array,
+    source: Array | None = None,
+    scale: float = 1.0,
+    c0: Array | None = None,
+    offsets: Array | None = None,
+) -> tuple[Array, Array | None]:
     """q, k (B,T,G,dk), v (B,T,H,dv), decay, source (B,T,H), c0 (B,H,dk,dv) -> o (B,T,H,dv), last C; None if G < H."""
     lead = v.ndim - 2
     (heads, dv), (groups, dk) = v.shape[-2:], q.shape[-2:]
@@ -232,9 +264,21 @@ def scan_outer(q, k, v, decay, source=None, scale=1.0, c0=None, offsets=None):
 
 
 def scan_delta(
-    q, k, v, beta=None, decay=None, read=None, erase=None, steps=1, scale=1.0, rate=1.0, s0=None, offsets=None
-):
-    """Delta rules, as lrnn.torch.scan_delta -> o (B,T,H,dv), last S; None with several steps."""
+    q: Array,
+    k: Array,
+    v: Array,
+    beta: Array | None = None,
+    decay: Array | None = None,
+    read: Array | None = None,
+    erase: Array | None = None,
+    steps: int = 1,
+    scale: float = 1.0,
+    rate: float = 1.0,
+    s0: Array | None = None,
+    offsets: Array | None = None,
+) -> tuple[Array, Array | None]:
+    """Delta rules, of the forms and shapes of lrnn.torch.scan_delta -> o (B,T,H,dv), last S; None with several steps.
+    """
     lead = q.ndim - 2
     (heads, dk), dv = q.shape[-2:], v.shape[-1]
     channels = decay is not None and decay.ndim == q.ndim
@@ -245,7 +289,18 @@ def scan_delta(
     return _shaped(o, heads, dv), _shaped(last, heads, dk, dv)
 
 
-def scan_plstm(q, k, v, source, transition, mark, direct, scale=1.0, c0=None, offsets=None):
+def scan_plstm(
+    q: Array,
+    k: Array,
+    v: Array,
+    source: Array,
+    transition: Array,
+    mark: Array,
+    direct: Array,
+    scale: float = 1.0,
+    c0: Array | None = None,
+    offsets: Array | None = None,
+) -> tuple[Array, Array]:
     """q, k (B,T,H,dk), v (B,T,H,dv), source, mark (B,T,H,J), transition (B,T,H,J,J), direct (B,T,H), c0 (B,H,J,dk,dv)
     -> y like v, last C like c0."""
     lead = v.ndim - 2
@@ -257,7 +312,7 @@ def scan_plstm(q, k, v, source, transition, mark, direct, scale=1.0, c0=None, of
     return _shaped(y, heads, dv), _shaped(last, heads, states, dk, dv)
 
 
-def grid_scan(q, k, v, gates, direct, scale=1.0):
+def grid_scan(q: Array, k: Array, v: Array, gates: Array, direct: Array, scale: float = 1.0) -> Array:
     """q, k (B,X,Y,H,dk), v (B,X,Y,H,dv), gates (B,X,Y,8,4,H), direct (B,X,Y,H) -> y like v."""
     batch, x, y, heads, dv = v.shape
     names = ("q", "k", "v", "gates", "direct")
@@ -266,7 +321,19 @@ def grid_scan(q, k, v, gates, direct, scale=1.0):
     return found[0].reshape(v.shape)
 
 
-def dag_scan(q, k, v, source, mark, transition, direct, links, scale=1.0, reversed=False, tree=False):
+def dag_scan(
+    q: Array,
+    k: Array,
+    v: Array,
+    source: Array,
+    mark: Array,
+    transition: Array,
+    direct: Array,
+    links: Array,
+    scale: float = 1.0,
+    reversed: bool = False,
+    tree: bool = False,
+) -> Array:
     """q, k (B,T,H,dk), v (B,T,H,dv), source, mark (B,edges,H), transition (B,pairs,H), direct (B,T,H), links of
     dag_links -> y like v (lrnn.torch.dag_scan)."""
     (heads, dv), dk = v.shape[-2:], q.shape[-1]
@@ -277,26 +344,28 @@ def dag_scan(q, k, v, source, mark, transition, direct, links, scale=1.0, revers
     return _shaped(y, heads, dv)
 
 
-def scan_flow(a, y0, offsets=None):
+def scan_flow(a: Array, y0: Array, offsets: Array | None = None) -> Array:
     """a (B,T,m,m,N), y0 (B,N,m) -> y (B,T,N,m)."""
     lead = a.ndim - 3
     n, m = y0.shape[-2:]
     return _shaped(_call("scan_flow", {"a": flat(a, lead), "y0": flat(y0, 1)}, offsets, blocks=n, m=m)[0], n, m)
 
 
-def scan_dplr(d, u, v, y0, offsets=None):
+def scan_dplr(d: Array, u: Array, v: Array, y0: Array, offsets: Array | None = None) -> Array:
     """d (B,T,W), u, v (B,T,r,W), y0 (B,W) -> y (B,T,W)."""
     lead = d.ndim - 1
     arrays = {"d": d, "u": flat(u, lead), "v": flat(v, lead), "y0": y0}
     return _call("scan_dplr", arrays, offsets, width=d.shape[-1], rank=u.shape[-2])[0]
 
 
-def scan_hadamard(d, y0, offsets=None):
+def scan_hadamard(d: Array, y0: Array, offsets: Array | None = None) -> Array:
     """d (B,T,W), y0 (B,W) -> y (B,T,W), W a power of two."""
     return _call("scan_hadamard", {"d": d, "y0": y0}, offsets, width=d.shape[-1])[0]
 
 
-def tree_solve(u, up, down=None, arity=2, beta=0.0, form="hermitian"):
+def tree_solve(
+    u: Array, up: Array, down: Array | None = None, arity: int = 2, beta: float = 0.0, form: str = "hermitian"
+) -> Array:
     """Complex u, up, down (B,nodes,W), leaves first -> x like u (lrnn.torch.tree_solve)."""
     planes = {
         f"{n}_{p}": getattr(a, {"re": "real", "im": "imag"}[p])

@@ -10,6 +10,7 @@ The state dict has the file's names. Recurrences run in liblrnn, so the nets are
 from __future__ import annotations
 
 import math
+import os
 
 import torch
 import torch.nn.functional as F
@@ -269,7 +270,7 @@ class Net(nn.Module):
         return self.head(x)
 
 
-def load(path, readout: str | None = None) -> Net:
+def load(path: str | os.PathLike[str], readout: str | None = None) -> Net:
     """The net in a file of `lrnn export`. readout: "positions", "sequence" (one label each) or "decoded" (MAD's
     auto-encoder), where the file does not say. LrnnError: the file is none, or has a mixer that this package lacks."""
     tensors, metadata = safetensors.read(path)
@@ -284,7 +285,7 @@ def load(path, readout: str | None = None) -> Net:
     return Net(config, tensors, readout, metadata)
 
 
-def save(net: Net, path, state: dict[str, Tensor] | None = None) -> None:
+def save(net: Net, path: str | os.PathLike[str], state: dict[str, Tensor] | None = None) -> None:
     """Writes the net's tensors, or a state dict of the same names, as a file that `lrnn import`, `lrnn train --from`
     and lrnn.load read. LrnnError: a name or a shape is another."""
     own = net.state_dict()

@@ -10,11 +10,15 @@ forward-mode derivatives are refused.
 
 Sequences of unequal length: arrays without a batch axis, and offsets (B + 1 int64, from 0 to the number of tokens).
 The operator dag_scan has the graphs' links in the place of offsets.
+
+Shapes, types, devices and choices that an op does not take, and what the library finds in offsets and links, raise
+LrnnError with a sentence.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Iterable
 
 import torch
 from torch import Tensor
@@ -356,7 +360,7 @@ def scan_diag(a: Tensor, x: Tensor, h0: Tensor | None = None, offsets: Tensor | 
 def scan_diag_complex(
     a: Tensor, x: Tensor, h0: Tensor | None = None, offsets: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """scan_diag of complex64 or complex128 tensors."""
+    """scan_diag of complex64 or complex128 tensors, of the same shapes."""
     planes = torch.view_as_real(a).unbind(-1) + torch.view_as_real(x).unbind(-1)
     planes += (None, None) if h0 is None else torch.view_as_real(h0).unbind(-1)
     h_re, h_im, re, im = _call("scan_diag_complex", *planes, offsets, x.shape[-1], int(a.dim() == 1))
@@ -517,7 +521,7 @@ def grid_scan(q: Tensor, k: Tensor, v: Tensor, gates: Tensor, direct: Tensor, sc
     return _call("grid_scan", *tokens, None, x, y, heads, q.shape[-1], dv, scale).reshape(v.shape)
 
 
-def dag_links(graphs) -> Tensor:
+def dag_links(graphs: Iterable[Iterable[tuple[int, int]]]) -> Tensor:
     """The links of dag_scan: int32 (B, words), of a list of edges (tail, head), tail < head, for each graph. Rows of
     gates belong to edges in the order sorted(edges), and to pairs of edges in the order of their second edge."""
     return torch.tensor(ops.dag_links(graphs)[0], dtype=torch.int32)

@@ -177,20 +177,20 @@ START_TEST(faults_are_refused) {
     open_there(&t);
     move_there(&t, &b, LRNN_FORWARD);
     boxes_call(&b)->index = 99;
-    boxes_refused(&b, LRNN_UNSUPPORTED, "index=99, expected 0 to ");
+    boxes_refused(&b, LRNN_FORWARD, LRNN_UNSUPPORTED, "index=99, expected 0 to ");
     boxes_call(&b)->index = -1;
-    boxes_refused(&b, LRNN_UNSUPPORTED, "index=-1, expected 0 to ");
+    boxes_refused(&b, LRNN_FORWARD, LRNN_UNSUPPORTED, "index=-1, expected 0 to ");
     boxes_call(&b)->index = 0;
     boxes_call(&b)->stream = (void *)(uintptr_t)2;
-    boxes_refused(&b, LRNN_UNSUPPORTED, "the stream is cudaStreamPerThread");
+    boxes_refused(&b, LRNN_FORWARD, LRNN_UNSUPPORTED, "the stream is cudaStreamPerThread");
     boxes_call(&b)->stream = NULL;
     boxes_call(&b)->workspace_bytes -= 64;
-    boxes_refused(&b, LRNN_NO_WORKSPACE, "and this pass needs");
+    boxes_refused(&b, LRNN_FORWARD, LRNN_NO_WORKSPACE, "and this pass needs");
 #ifdef LRNN_CUDA_HOST
     boxes_call(&b)->workspace_bytes += 64;
     setenv("LRNN_CUDA_HOST_LAZY", "0", 1);
     setenv("LRNN_CUDA_HOST_FAIL", "1", 1);
-    boxes_refused(&b, LRNN_DEVICE_FAILED, "failed at");
+    boxes_refused(&b, LRNN_FORWARD, LRNN_DEVICE_FAILED, "failed at");
     unsetenv("LRNN_CUDA_HOST_FAIL");
 #endif
     boxes_free(&b);

@@ -5,6 +5,7 @@ import numpy as np
 
 import lrnn.arrays
 import lrnn.reference
+from documented import faults
 
 passed = 0
 random = np.random.default_rng(1)
@@ -78,6 +79,19 @@ class Numbas:
         self.__cuda_array_interface__ = dict(a.__array_interface__, version=3)
 
 
+class Elsewhere:
+    """An array on a device, as DLPack tells of it: CUDA is 2, ROCm 10."""
+
+    def __init__(self, a, kind):
+        self.a, self.kind = a, kind
+
+    def __dlpack_device__(self):
+        return self.kind, 0
+
+    def __dlpack__(self, stream=None):
+        return self.a.__dlpack__()
+
+
 given = {"z": z, "v": v, "h": h}
 for words, wrong in (
     ("is float64 (3, 7, 10) on the CPU, expected float64 (3, 7, 30)", {"z": v}),
@@ -87,7 +101,10 @@ for words, wrong in (
     ("has neither __dlpack__", {"v": v.tolist()}),
     ("overlaps", {"h": v}),
     ("is float64 (3, 7, 10) on cuda:0, expected float64 (3, 7, 10) on the CPU", {"v": Numbas(v)}),
-    ("the arrays are in CUDA memory, and ", {n: Numbas(a) for n, a in given.items()}),
+    ("CUDA memory, and this library was built without CUDA", {n: Numbas(a) for n, a in given.items()}),
+    ("and this library was built without CUDA", {n: Elsewhere(a, 2) for n, a in given.items()}),
+    ("h is float64 (3, 7, 10) on cuda:0, expected float64 (3, 7, 10) on the CPU", {"h": Elsewhere(h, 2)}),
+    ("DLPack's device type 10, expected 1 (CPU) or 2 (CUDA)", {"v": Elsewhere(v, 10)}),
 ):
     try:
         lrnn.arrays.forward("scan_block", SIZES, {**given, **wrong})
@@ -95,4 +112,5 @@ for words, wrong in (
     except lrnn.LrnnError as error:
         sentence = str(error)
     check(f"refused: {words}", words in sentence)
+check("public functions have type hints and docstrings", not faults(lrnn.arrays))
 print(f"{passed} passed with NumPy {np.__version__} and liblrnn {lrnn.version()}")

@@ -22,6 +22,7 @@ shutil.copy(path_here(), there[0])
 lrnn.ops.library_path = lambda double=False, cuda=False: there[double] if cuda else path_here(double)
 
 import lrnn.jax  # noqa: E402
+from documented import faults  # noqa: E402
 import lrnn.reference  # noqa: E402
 
 passed = 0
@@ -299,4 +300,6 @@ for words, wrong in (
         sentence = str(error)
     check(f"refused: {words}", words in sentence)
 check("a call on CUDA opens the library for it", library_is_open())
+lacking = faults(lrnn.jax)
+check(f"public functions have type hints and docstrings {lacking or ''}", not lacking)
 print(f"{passed} passed with JAX {jax.__version__} and liblrnn {lrnn.version()}")

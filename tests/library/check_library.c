@@ -1,5 +1,4 @@
-/* check_library.c - the scans as a library (include/lrnn.h): every op on any layout, in parts, of unequal lengths, and
- * what it refuses. */
+/* check_library.c - the scans as a library (include/lrnn.h): every op on any layout, in parts, of unequal lengths. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -415,104 +414,6 @@ START_TEST(first_state_alone_has_its_gradient) {
 }
 END_TEST
 
-/* --- refusals ----------------------------------------------------------------------------------------------------- */
-
-START_TEST(faults_are_refused) {
-    struct op_boxes b, kept;
-    boxes_make(&b, op_case_of("scan_block"), 3, 7, NULL, NATIVE, LAYOUT_DENSE, false, 23);
-    boxes_run(&b, LRNN_FORWARD);
-    lrnn_scan_block *d = (lrnn_scan_block *)(void *)b.descriptor;
-    memcpy(&kept, &b, sizeof kept);
-#define FAULT(change, status, words)                                                                                   \
-    do {                                                                                                               \
-        change;                                                                                                        \
-        boxes_refused(&b, status, words);                                                                              \
-        memcpy(b.descriptor, kept.descriptor, sizeof b.descriptor);                                                    \
-    } while (0)
-    FAULT(d->call.size = 8, LRNN_BAD_ARGUMENT, "call.size=8, expected sizeof(lrnn_scan_block)");
-    FAULT(d->call.size = 1 << 20, LRNN_BAD_ARGUMENT, "call.size=1048576");
-    FAULT(d->call.dtype = 7, LRNN_BAD_ARGUMENT, "dtype=7");
-    FAULT(d->call.dtype = REAL_IS_DOUBLE ? LRNN_F32 : LRNN_F64, LRNN_UNSUPPORTED,
-          REAL_IS_DOUBLE ? "liblrnn.so" : "liblrnn-f64.so");
-    FAULT((d->call.device = LRNN_CUDA, d->call.index = 99), LRNN_UNSUPPORTED, "CUDA memory");
-    FAULT(d->call.device = 5, LRNN_BAD_ARGUMENT, "device=5");
-    FAULT(d->call.threads = -1, LRNN_BAD_ARGUMENT, "threads=-1");
-    FAULT(d->call.batch = -1, LRNN_BAD_ARGUMENT, "batch=-1");
-    FAULT(d->call.length = (int64_t)1 << 40, LRNN_BAD_ARGUMENT, "length=1099511627776");
-    FAULT(d->blocks = 0, LRNN_BAD_ARGUMENT, "blocks=0");
-    FAULT(d->m = INT64_MAX, LRNN_BAD_ARGUMENT, "m=9223372036854775807");
-    FAULT(d->gate = 4, LRNN_BAD_ARGUMENT, "gate=4, expected 0 to 3");
-    FAULT(d->z.data = NULL, LRNN_BAD_ARGUMENT, "z.data is NULL");
-    FAULT(d->h.data = NULL, LRNN_BAD_ARGUMENT, "h.data is NULL");
-    FAULT(d->v.data = (char *)d->v.data + 1, LRNN_BAD_ARGUMENT, "v.data is not aligned");
-    FAULT(d->h.data = d->v.data, LRNN_BAD_ARGUMENT, "h.data is written and overlaps v.data");
-    FAULT(d->h.strides[0] = 0, LRNN_BAD_ARGUMENT, "lets elements overlap");
-    FAULT(d->h.strides[1] = 1, LRNN_BAD_ARGUMENT, "lets elements overlap");
-    FAULT(d->v.strides[0] = INT64_MAX, LRNN_BAD_ARGUMENT, "spans more than memory has");
-    int64_t falls[] = {0, 4, 2, 7}, starts[] = {1, 4, 6, 7}, ends[] = {0, 4, 5, 6};
-    FAULT(d->call.offsets = falls, LRNN_BAD_ARGUMENT, "offsets[2]=2");
-    FAULT(d->call.offsets = starts, LRNN_BAD_ARGUMENT, "offsets[0]=1");
-    FAULT(d->call.offsets = ends, LRNN_BAD_ARGUMENT, "offsets end at 6, and length is 7");
-    lrnn_status status = lrnn_scan_block_forward(NULL);
-    ck_assert(status == LRNN_BAD_ARGUMENT && strstr(lrnn_last_error(), "descriptor is NULL"));
-    ck_assert_int_eq(lrnn_scan_block_workspace(d, LRNN_FORWARD, NULL), LRNN_BAD_ARGUMENT);
-    ck_assert_int_eq(lrnn_scan_block_workspace(d, (lrnn_pass)3, &(size_t){0}), LRNN_BAD_ARGUMENT);
-    d->h.grad = NULL;
-    ck_assert_int_eq(lrnn_scan_block_backward(d), LRNN_BAD_ARGUMENT);
-    ck_assert_ptr_nonnull(strstr(lrnn_last_error(), "no output has a gradient"));
-    memcpy(b.descriptor, kept.descriptor, sizeof b.descriptor);
-    /* Strided inputs need copies, and so a workspace. */
-    for (int i = 0; i < 3; i++) d->z.strides[i] = (int64_t[]){0, 0, 1}[i];
-    FAULT(d->call.workspace = NULL, LRNN_NO_WORKSPACE, "there is none");
-    for (int i = 0; i < 3; i++) d->z.strides[i] = (int64_t[]){0, 0, 1}[i];
-    FAULT((d->call.workspace = b.workspace.data, d->call.workspace_bytes = 64), LRNN_NO_WORKSPACE, "has 64 bytes");
-    boxes_free(&b);
-}
-END_TEST
-
-static const int32_t *in_place(void *to, const int32_t *links, size_t bytes) {
-    (void)to, (void)bytes;
-    return links;
-}
-
-/* Links to nodes or edges that are not there, on which kernels would have nothing to compute. */
-START_TEST(faults_of_links_are_refused) {
-    struct op_boxes b;
-    boxes_make(&b, op_case_of("dag_scan"), 3, 5, NULL, NATIVE, LAYOUT_APART, false, 31);
-    boxes_run(&b, LRNN_FORWARD);
-    boxes_links_refused(&b, in_place, NULL);
-    boxes_check_guards(&b);
-    boxes_free(&b);
-}
-END_TEST
-
-/* States that are two arrays, of which one is missing. */
-START_TEST(half_a_state_is_refused) {
-    struct op_boxes b;
-    boxes_make(&b, op_case_of("scan_diag_complex"), 2, 5, NULL, NATIVE, LAYOUT_DENSE, true, 33);
-    boxes_leave_out(&b, 7);
-    boxes_refused(&b, LRNN_BAD_ARGUMENT, "h0_re and h0_im are one state; give both or none");
-    boxes_free(&b);
-    const struct op_case *op = op_case_of("scan_lstm") + 1;
-    boxes_make(&b, op, 2, 5, NULL, NATIVE, LAYOUT_DENSE, true, 33);
-    boxes_leave_out(&b, 3);
-    boxes_refused(&b, LRNN_BAD_ARGUMENT, "h0 and c0 are one state; give both or none");
-    boxes_free(&b);
-}
-END_TEST
-
-/* A descriptor of a later version: more bytes, which this version takes while they are zero. */
-START_TEST(descriptors_may_grow) {
-    struct op_boxes b;
-    boxes_make(&b, op_case_of("scan_block"), 2, 5, NULL, NATIVE, LAYOUT_DENSE, false, 31);
-    boxes_call(&b)->size = sizeof(lrnn_scan_block) + 64;
-    boxes_run(&b, LRNN_FORWARD);
-    b.descriptor[sizeof(lrnn_scan_block) + 8] = 1;
-    boxes_refused(&b, LRNN_UNSUPPORTED, "later version");
-    boxes_free(&b);
-}
-END_TEST
-
 /* Each op that the library lists has a case here. */
 START_TEST(ops_are_listed) {
     char names[1024], *rest = NULL;
@@ -538,10 +439,6 @@ Suite *check_library(void) {
     tcase_add_loop_test(tests, parts_make_the_whole, 0, n);
     tcase_add_loop_test(tests, empty_shapes_work, 0, n);
     tcase_add_loop_test(tests, first_state_alone_has_its_gradient, 0, n);
-    tcase_add_test(tests, faults_are_refused);
-    tcase_add_test(tests, faults_of_links_are_refused);
-    tcase_add_test(tests, half_a_state_is_refused);
-    tcase_add_test(tests, descriptors_may_grow);
     tcase_add_test(tests, ops_are_listed);
     suite_add_tcase(suite, tests);
     return suite;

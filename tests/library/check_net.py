@@ -5,8 +5,9 @@
 Of each net: the program draws its weights, lrnn.save writes them with noise added, `lrnn import` scores that file, and
 the net that lrnn.load makes of it must have the same losses on validation and test (1e-9), and the logits of the plain
 PyTorch net of tests/peers/naive (1e-9). Nets are those of naive/settings.py: one per mixer and backbone; --all: each;
-PATTERN: those whose name matches. Then 200 steps of training in PyTorch must end at the loss of the program's, to 1e-4,
-and mixers that sum over tokens must have in float32 what they have in float64, to 1e-5 on 20 000 tokens.
+PATTERN: those whose name matches. Each mixer and each backbone of the program must be among them. Then 200 steps of
+training in PyTorch must end at the loss of the program's, to 1e-4, layers must start as the program's mixers do, and
+mixers that sum over tokens must have in float32 what they have in float64, to 1e-5 on 20 000 tokens.
 """
 
 import json
@@ -15,18 +16,20 @@ import re
 import subprocess
 import sys
 import tempfile
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 
 import lrnn
+import lrnn.torch
 from lrnn.mixers.parts import Mixer, option
 from lrnn.net import Net
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
 from naive.net import Net as Naive  # noqa: E402
 from naive.program import NET_FLAGS, Refused, Run, call, export, json_lines, moved, train  # noqa: E402
-from naive.settings import PADDED, Setting, settings  # noqa: E402
+from naive.settings import ARROWS, PADDED, Setting, settings  # noqa: E402
 from naive.training import Batch  # noqa: E402
 
 BOUND = 1e-9
@@ -39,6 +42,7 @@ MORE = [  # which the peers' list lacks: (task, model, flags)
     (TASK, "slice:structure=block,table=yes", {"dim": 16, "backbone": "slice"}),
     (TASK, "bdlru:blocks=4,m=2", {"dim": 16, "layer-scale": 0.5}),
     (PADDED, "myosotis:heads=3", {"dim": 16, "pool": "top", "top-levels": 2}),
+    (ARROWS, "bdlru:blocks=4,m=2", {"dim": 16, "backbone": "vision", "layers": 1, "encoder": "linear"}),
 ]
 
 
@@ -124,7 +128,31 @@ def compare(program, task, model, flags):
         return max(errors), worst
 
 
+def uncovered(program, nets):
+    """Mixers and backbones that the program has and none of the nets."""
+    mixers = {line.split()[0] for line in call(program, "list", "models").splitlines() if line.strip()}
+    page = call(program, "man").replace("\\-", "-")
+    backbones = set(re.search(r"net around the mixer \(([^)]*)\)", page)[1].split())
+    found = {re.split("[:,]", model)[0] for _, model, _ in nets}
+    return sorted(mixers - found) + sorted(backbones - {net.get("backbone", "mad-lm") for _, _, net in nets})
+
+
 FAMILIES = ("bdlru:blocks=4,m=2", "hlru:channels=6,m=3", "plstm:heads=2,track=2", "slice", "myosotis:heads=4")
+WIDE = 64
+LAYERS = {
+    "bdlru:blocks=16,m=3": lambda: lrnn.torch.BDLRU(WIDE, blocks=16, m=3),
+    "bdlru:blocks=16,m=3,selective=no": lambda: lrnn.torch.BDLRU(WIDE, blocks=16, m=3, selective=False),
+    "hlru:channels=24,m=3": lambda: lrnn.torch.HLRU(WIDE, channels=24, m=3),
+    "hlru:channels=24,m=2,selective=pointwise": lambda: lrnn.torch.HLRU(WIDE, channels=24, m=2, selective="pointwise"),
+    "plstm:heads=4": lambda: lrnn.torch.PLSTM(WIDE, heads=4),
+    "plstm:heads=4,track=3": lambda: lrnn.torch.PLSTM(WIDE, heads=4, track=3),
+    **{
+        f"slice:structure={name}": partial(lrnn.torch.SLiCE, WIDE, structure=name)
+        for name in ("diagonal", "block", "dense", "dplr", "hadamard", "sparse", "diagonal-dense")
+    },
+    "myosotis:heads=16,levels=6": lambda: lrnn.torch.Myosotis(WIDE, heads=16, levels=6),
+    "myosotis:heads=16,levels=6,selective=yes": lambda: lrnn.torch.Myosotis(WIDE, heads=16, levels=6, selective=True),
+}
 
 
 def trained_apart(program, model):
@@ -151,6 +179,31 @@ def trained_apart(program, model):
                 p.div_(1 - config["lr"] * decay)
         optimiser.step()
     return run.log[-1]["loss"], loss.item()
+
+
+def start_faults(program, model, layer):
+    """How a layer's parameters differ from the program's at the start: names, shapes, constants, mean and deviation."""
+    with tempfile.TemporaryDirectory() as folder:
+        record = train(program, Setting("", PADDED, model, {"dim": WIDE}), folder, steps=1, **{"eval-every": 1})
+        tensors, _ = export(program, record, folder, f"{folder}/drawn", "--initial")
+    mixer = "layers.0.mixer."
+    theirs = {name[len(mixer) :]: t for name, t in tensors.items() if name.startswith(mixer)}
+    ours = layer.state_dict()
+    if theirs.keys() != ours.keys():
+        return [f"has {sorted(ours)}, expected {sorted(theirs)}"]
+    found = []
+    for name, t in theirs.items():
+        drawn, n = ours[name], t.numel()
+        if drawn.shape != t.shape:
+            found.append(f"{name} is {tuple(drawn.shape)}, expected {tuple(t.shape)}")
+        elif n == 1 or t.std() <= 1e-6 * t.abs().max():  # a constant, which float32 may have rounded
+            found += [f"{name} is another constant"] * (not torch.allclose(drawn, t, rtol=1e-6, atol=1e-12))
+        else:  # five standard errors of the difference of two draws
+            sd, off = float(t.std()), abs(float(drawn.mean() - t.mean()))
+            if off > 5 * sd * (2 / n) ** 0.5 or abs(float(drawn.std()) / sd - 1) > 5 / n**0.5:
+                found.append(f"{name} has {float(drawn.mean()):.3g} +- {float(drawn.std()):.3g}, "
+                             f"expected {float(t.mean()):.3g} +- {sd:.3g}")
+    return found
 
 
 LONG = {  # a parameter, and values by which what is summed over tokens grows
@@ -182,6 +235,10 @@ def main():
     torch.set_num_threads(1)
     failed = count = 0
     largest = 0.0
+    absent = uncovered(program, list(chosen(every)))
+    if absent:
+        print(f"FAILED: no net has {', '.join(absent)}")
+        failed += 1
     only = next((word for word in sys.argv[2:] if not word.startswith("--")), "")
     for task, model, flags in chosen(every):
         label = label_of(task, model, flags)
@@ -213,6 +270,11 @@ def main():
         ours, theirs = trained_apart(program, model)
         print(f"200 steps of {model}: loss {ours:.6f}, in PyTorch {theirs - ours:+.1e}")
         failed += not abs(ours - theirs) < 1e-4
+    torch.manual_seed(0)
+    for model, layer in LAYERS.items() if not only else ():
+        faults = start_faults(program, model, layer())
+        print(f"{model} starts as the program's" if not faults else f"FAILED {model}: {'; '.join(faults)}")
+        failed += bool(faults)
     for model in LONG if not only else ():
         error = float_error(program, model)
         print(f"{model} in float32 on 20000 tokens is off by {error:.1e}")

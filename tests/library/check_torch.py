@@ -10,9 +10,11 @@ import sys
 import numpy as np
 import torch
 
+import lrnn
 import lrnn.ops
 import lrnn.reference
 import lrnn.torch
+from documented import faults
 
 B, T = 3, 6
 passed = 0
@@ -328,6 +330,9 @@ for words, wrong in (
     except lrnn.torch.LrnnError as error:
         sentence = str(error)
     check(f"torch.func refuses: {words}", words in sentence)
+
+lacking = faults(lrnn.torch) + faults(lrnn, ("load", "save", "version", "library_path"))
+check(f"public names have type hints and docstrings {lacking or ''}", not lacking)
 
 # The gradient takes what the forward pass kept: nothing of a forward pass that needs no gradient.
 u, wh, bh = draw(B, T, 12), draw(12, 3), draw(12)

@@ -4,9 +4,10 @@
 #   tests/library/installed.sh      run in the root of a built tree; CC and CXX name the compilers (gcc, g++)
 #
 # It checks that
-#   - the exported symbols are those of library/symbols.txt
+#   - the exported symbols are those of library/symbols.txt, of version LRNN_0, and the library's name is liblrnn.so.0
 #   - examples/scan_block.c compiles against the installed header by both compilers, and its gradients are right
-#   - a client that was compiled with the header of version 0.1 works with today's library
+#   - a client that was compiled with the header of version 0.1 works with today's library, and each field and constant
+#     of that header has the same place and value in today's
 #   - lrnn.arrays, lrnn.torch, lrnn.load and lrnn.jax pass the check_*.py here, where $PYTHON (python3) has NumPy,
 #     PyTorch and JAX; else it says which were not checked
 #   - each wheel in dist/ installs in a new environment without network and other packages, computes there and trains
@@ -24,8 +25,9 @@ fail() {
 }
 
 make --no-print-directory CUDA=0 library
-nm -D --defined-only liblrnn.so | awk '{ sub(/@@.*/, "", $3) } $3 ~ /^lrnn_/ { print $3 }' | LC_ALL=C sort |
+nm -D --defined-only liblrnn.so | awk '{ sub(/@@LRNN_0$/, "", $3) } $3 ~ /^lrnn_/ { print $3 }' | LC_ALL=C sort |
     diff library/symbols.txt - || fail "liblrnn.so exports other symbols than library/symbols.txt lists"
+readelf -d liblrnn.so | grep -q 'SONAME.*\[liblrnn\.so\.0\]$' || fail "the SONAME of liblrnn.so is not liblrnn.so.0"
 nm -D --defined-only liblrnn.so | awk '$3 !~ /^(lrnn_|LRNN_)/' | grep . && fail "liblrnn.so exports names of its inside"
 
 make --no-print-directory CUDA=0 PREFIX="$folder" install >/dev/null
@@ -43,6 +45,12 @@ client "$CC" examples/scan_block.c -std=c11
 mkdir "$folder/old"
 cp tests/library/lrnn-0.1.h.txt "$folder/old/lrnn.h"
 client "$CC" examples/scan_block.c -std=c11 "-I$folder/old"
+awk -f tests/library/layout.awk "$folder/old/lrnn.h" >"$folder/layout.c"
+client "$CC" "$folder/layout.c" -std=c11 "-I$folder/old" >"$folder/old/layout"
+[ "$(grep -c . "$folder/old/layout")" -gt 100 ] || fail "layout.awk finds no fields in the header of version 0.1"
+client "$CC" "$folder/layout.c" -std=c11 >"$folder/layout"
+diff "$folder/old/layout" "$folder/layout" || fail "fields of version 0.1 have moved: old programs would break"
+rm "$folder/layout" "$folder/layout.c"
 cp examples/scan_block.c "$folder/client.cc"
 client "$CXX" "$folder/client.cc" -std=c++17
 python=${PYTHON:-python3}

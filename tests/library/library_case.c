@@ -406,11 +406,18 @@ void box_reserve(struct box *x, size_t bytes) {
     x->data = (char *)x->memory + GUARD;
 }
 
+/* Whether nothing was written outside the elements: before and after them, and between them where they lie apart. */
 static bool guards_intact(const struct box *x) {
-    const unsigned char *before = x->memory, *after = before + GUARD + x->bytes;
-    for (int i = 0; i < GUARD && before; i++)
-        if (before[i] != 0xA5 || after[i] != 0xA5) return false;
-    return true;
+    const unsigned char *bytes = x->memory;
+    size_t total = x->bytes + 2 * GUARD, outside = 0;
+    bool *own = calloc(total, sizeof *own);
+    ck_assert_ptr_nonnull(own);
+    if (x->rank == 0) memset(own + GUARD, true, x->bytes);
+    for (int64_t i = 0; i < box_count(x) && x->rank > 0; i++)
+        memset(own + (element(x, i) - (const char *)x->memory), true, element_bytes(x->dtype));
+    for (size_t i = 0; i < total && bytes; i++) outside += !own[i] && bytes[i] != 0xA5;
+    free(own);
+    return outside == 0;
 }
 
 /* Apart: gaps between elements, rows and sequences, and the tokens of a sequence in reverse order of memory. */
@@ -508,10 +515,32 @@ void boxes_run(struct op_boxes *b, lrnn_pass pass) {
     boxes_check_guards(b);
 }
 
-void boxes_refused(const struct op_boxes *b, lrnn_status status, const char *words) {
-    lrnn_status found = b->op->forward(b->descriptor);
-    ck_assert_msg(found == status && strstr(lrnn_last_error(), words), "%d, expected %d with \"%s\": %s", found, status,
-                  words, lrnn_last_error());
+/* A copy of the memory of all boxes, one after another. The caller frees it. */
+static char *memory_of(const struct op_boxes *b, size_t *bytes) {
+    char *copy = NULL;
+    *bytes = 0;
+    for (int i = 0; i < 2 * CASE_ARRAYS; i++) {
+        const struct box *x = i % 2 ? &b->gradient[i / 2] : &b->value[i / 2];
+        if (!x->memory) continue;
+        copy = realloc(copy, *bytes + box_memory_bytes(x));
+        ck_assert_ptr_nonnull(copy);
+        memcpy(copy + *bytes, x->memory, box_memory_bytes(x));
+        *bytes += box_memory_bytes(x);
+    }
+    return copy;
+}
+
+void boxes_refused(const struct op_boxes *b, lrnn_pass pass, lrnn_status status, const char *words) {
+    size_t bytes;
+    char *before = memory_of(b, &bytes);
+    lrnn_status found = pass == LRNN_FORWARD ? b->op->forward(b->descriptor) : b->op->backward(b->descriptor);
+    ck_assert_msg(found == status && strstr(lrnn_last_error(), words), "%s: %d, expected %d with \"%s\": %s",
+                  b->op->name, found, status, words, lrnn_last_error());
+    char *after = memory_of(b, &bytes);
+    ck_assert_msg(memcmp(before, after, bytes) == 0, "%s writes although it refuses: %s", b->op->name,
+                  lrnn_last_error());
+    free(before);
+    free(after);
 }
 
 void boxes_links_refused(struct op_boxes *b, const int32_t *(*put)(void *to, const int32_t *links, size_t bytes),
@@ -539,7 +568,7 @@ void boxes_links_refused(struct op_boxes *b, const int32_t *(*put)(void *to, con
         memcpy(links, dag_links, sizeof links);
         links[faults[i].row][faults[i].at] = faults[i].value;
         d->links = put(to, links[0], sizeof links);
-        boxes_refused(b, LRNN_BAD_ARGUMENT, faults[i].words);
+        boxes_refused(b, LRNN_FORWARD, LRNN_BAD_ARGUMENT, faults[i].words);
     }
     d->links = there;
 }

@@ -75,8 +75,8 @@ void boxes_compare(const struct op_boxes *a, const struct op_boxes *b, lrnn_pass
 
 /* Runs a pass with exactly the workspace that it asks for; fails the test on an error or a broken guard zone. */
 void boxes_run(struct op_boxes *b, lrnn_pass pass);
-/* Fails the test unless forward gives this status and a sentence with these words. */
-void boxes_refused(const struct op_boxes *b, lrnn_status status, const char *words);
+/* Fails the test unless a pass gives this status and a sentence with these words, and writes nothing. */
+void boxes_refused(const struct op_boxes *b, lrnn_pass pass, lrnn_status status, const char *words);
 /* Fails the test unless faulty links of dag_scan are refused. put: moves links to where the call's arrays are. */
 void boxes_links_refused(struct op_boxes *b, const int32_t *(*put)(void *to, const int32_t *links, size_t bytes),
                          void *to);

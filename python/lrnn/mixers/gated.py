@@ -46,6 +46,8 @@ class Gated(Mixer):
 
 
 class BDLRU(Gated):
+    """BD-LRU (arXiv 2602.12021), (B,T,D) -> (B,T,D): `blocks` blocks of m states, whose gates are rows of m + 1."""
+
     defaults = {"blocks": 64, "m": 5, "gate": "softmax", "selective": True, "gate-init": 1.0}
 
     def starts(self, dim: int) -> dict[str, Tensor]:
@@ -66,6 +68,8 @@ class BDLRU(Gated):
 
 
 class HLRU(Gated):
+    """H-LRU (arXiv 2602.12021), (B,T,D) -> (B,T,D): `channels` channels of m states, layout companion or observer."""
+
     defaults = {
         "channels": 128,
         "m": 5,

@@ -28,6 +28,9 @@ def constant(bias: Tensor, x: Tensor) -> Tensor:
 
 
 class PLSTM(Heads):
+    """pLSTM on sequences (arXiv 2506.11997), (B,T,D) -> (B,T,D): `heads` heads, each with `track` states. heads must
+    divide D."""
+
     defaults = {"heads": 4, "gates": "dense", "track": 1, "track-init": 0.02}
 
     def starts(self, dim: int) -> dict[str, Tensor]:

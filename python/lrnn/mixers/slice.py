@@ -33,6 +33,8 @@ def looped(a: Tensor, y0: Tensor, clip: float) -> Tensor:
 
 
 class SLiCE(Mixer):
+    """SLiCE (arXiv 2505.17761), (B,T,D) -> (B,T,D): the state turned by I + A of each token, A of a `structure`."""
+
     defaults = {
         "structure": "block",
         "block": 4,
