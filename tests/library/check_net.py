@@ -47,8 +47,10 @@ MORE = [  # which the peers' list lacks: (task, model, flags)
 
 
 def has_naive(config):
-    """Whether the peers have the net: not a tree's levels, or a mixer that reads another layer's values."""
-    return config.get("top-levels", "1") == "1" and (config["model"] != "rwkv7" or config["layers"] == "1")
+    """Whether the peers have the net: not a tree's levels, a mixer that reads another layer's values, or an encoder
+    without bias."""
+    alone = config["model"] != "rwkv7" or config["layers"] == "1"
+    return alone and config.get("top-levels", "1") == "1" and config.get("encoder", "affine") == "affine"
 
 
 def chosen(every):
