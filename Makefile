@@ -639,8 +639,10 @@ results: all
 	@printf '%s\n' $(PAGES) | LRNN=$(LRNN) xargs -n 1 -P "$$(nproc)" tools/tables.sh
 
 # Fails if a page's table differs from what its command writes, or if a committed record is damaged, has a machine that
-# is not in machines.csv, or a run that cannot be repeated.
+# is not in machines.csv, or a run that cannot be repeated, or if results/faults.csv names a test that is not there.
 results-check: all
+	@sed -n '1!s/.*: \([a-z0-9_]*\),[0-9a-f]*$$/\1/p' results/faults.csv | while read -r name; do \
+	   grep -rqF "START_TEST($$name)" tests || { echo "results/faults.csv: there is no test $$name"; exit 1; }; done
 	@told=$$($(LRNN) store check $(patsubst %/runs,%,$(wildcard results/*/runs))) && \
 	  ! printf '%s\n' "$$told" | grep -e 'not in machines.csv' -e 'cannot be repeated'
 	@printf '%s\n' $(PAGES) | LRNN=$(LRNN) xargs -n 1 -P "$$(nproc)" tools/tables.sh --check
