@@ -16,16 +16,17 @@
 
 /* --- cells -------------------------------------------------------------------------------------------------------- */
 
-static enum status find_published(struct paper_cells *p, const struct published *published, struct paper_cell *cell,
-                                  const struct paper_spot *spot, struct error *e) {
+static enum status find_published(struct paper_cells *p, struct paper_cell *cell, const struct paper_spot *spot,
+                                  struct error *e) {
     struct label task;
     char word[RECORD_TEXT];
     const char *row;
     paper_word(p, p->plan.uses[spot->use].word, word, sizeof word);
     TRY(label_parse(&task, "task", word, e));
-    bool has_word = published_has_task(published, paper_setting(p, "paper", ""), paper_setting(p, "source", ""), word);
-    TRY(paper_find_number(p, published, paper_setup(p, spot), has_word ? word : label_name(&task), spot->length,
-                          &cell->published, &row, e));
+    const char *paper = paper_setting(p, "paper", ""), *source = paper_setting(p, "source", "");
+    bool has_word = published_has_task(&p->published, paper, source, word);
+    TRY(paper_find_number(p, paper_setup(p, spot), has_word ? word : label_name(&task), spot->length, &cell->published,
+                          &row, e));
     if (!isfinite(cell->published.value)) return ST_OK;
     p->has_published = true;
     if (cell->published.unsaid || cell->published.best == (p->protocol == PROTOCOL_BEST_OF_GRID)) return ST_OK;
@@ -192,8 +193,7 @@ static enum status compute(struct paper_cells *p, const struct paper_spot *spots
 }
 
 /* Adds each row's mean over the columns, if the plan says which number of the paper it is compared with. */
-static enum status add_overall(struct paper_cells *p, const struct published *published, const struct paper_spot *spots,
-                               struct error *e) {
+static enum status add_overall(struct paper_cells *p, const struct paper_spot *spots, struct error *e) {
     const char *task = paper_setting(p, "overall", NULL), *row;
     struct published_value theirs;
     if (!task || !p->whole) return ST_OK; /* a mean over only some of the tasks cannot be compared */
@@ -204,15 +204,14 @@ static enum status add_overall(struct paper_cells *p, const struct published *pu
         double sum = 0;
         for (int c = 0; c < p->n_columns; c++) sum += paper_cell_at(p, r, c)->ours;
         while (spots[i].row != r) i++;
-        TRY(paper_find_number(p, published, paper_setup(p, &spots[i]), task, 0, &theirs, &row, e));
+        TRY(paper_find_number(p, paper_setup(p, &spots[i]), task, 0, &theirs, &row, e));
         p->overall[r] = (struct paper_mean){sum / p->n_columns, theirs};
     }
     return ST_OK;
 }
 
 /* Finds the first row above the plan's bound in each column of the longest length. */
-static enum status add_least(struct paper_cells *p, const struct published *published, const struct paper_spot *spots,
-                             struct error *e) {
+static enum status add_least(struct paper_cells *p, const struct paper_spot *spots, struct error *e) {
     const char *row;
     int64_t longest = 0;
     if (!isfinite(p->bound)) return ST_OK;
@@ -228,7 +227,7 @@ static enum status add_least(struct paper_cells *p, const struct published *publ
         if (spots[i].length != longest) continue;
         paper_word(p, p->plan.uses[spots[i].use].word, task, sizeof task);
         TRY(text_part(&at, ":", name, sizeof name, e));
-        TRY(paper_find_number(p, published, paper_setup(p, &spots[i]), name, PAPER_LEAST, &found.published, &row, e));
+        TRY(paper_find_number(p, paper_setup(p, &spots[i]), name, PAPER_LEAST, &found.published, &row, e));
         for (int r = 0; r < p->n_rows && found.row < 0; r++) {
             double ours = paper_cell_at(p, r, c)->ours;
             if (ours > p->bound) found.row = r;
@@ -267,9 +266,9 @@ static enum status find_runs(const struct plan *plan, const struct record_set *s
     return status;
 }
 
-static enum status fill(struct paper_cells *p, const struct published *published, const struct record_set *set,
-                        const struct found_run *found, struct paper_spot *spots, const char *out, struct error *e) {
-    TRY(paper_place(p, published, spots, e));
+static enum status fill(struct paper_cells *p, const struct record_set *set, const struct found_run *found,
+                        struct paper_spot *spots, const char *out, struct error *e) {
+    TRY(paper_place(p, spots, e));
     p->cells = calloc((size_t)p->n_rows * (size_t)p->n_columns + 1, sizeof *p->cells);
     if (!p->cells) return fail(e, ST_MEMORY, "no memory for a table");
     for (int i = 0; i < p->n_rows * p->n_columns; i++)
@@ -285,7 +284,7 @@ static enum status fill(struct paper_cells *p, const struct published *published
         const struct setup *s = paper_setup(p, &spots[i]);
         struct perf_row speed;
         int before = cell->done;
-        if (cell->planned == 0) TRY(find_published(p, published, cell, &spots[i], e));
+        if (cell->planned == 0) TRY(find_published(p, cell, &spots[i], e));
         if (!p->speed) {
             const struct found_run *own = &found[p->plan.uses[spots[i].use].run];
             cell->earlier += own->earlier;
@@ -318,19 +317,6 @@ enum status paper_cells_check(const struct request *request, const struct resolv
     return status;
 }
 
-/* Reads the paper's numbers. If they are missing, or the mean that the plan asks for is missing, the table has only our
- * numbers, and stderr says so. */
-static void read_published(const struct paper_cells *p, const char *out, struct published *published) {
-    struct error why;
-    const char *task = paper_setting(p, "overall", NULL), *paper = paper_setting(p, "paper", NULL),
-               *name = p->request.file.name;
-    if (published_read(published, out, &why) != ST_OK)
-        fprintf(stderr, "lrnn: no published numbers beside ours: %s\n", why.text);
-    else if (task && paper && !published_has_task(published, paper, paper_setting(p, "source", ""), task))
-        fprintf(stderr, "lrnn: %s: overall=%.60s: no number of %.60s is called that; the mean of ours stands alone\n",
-                name, task, paper);
-}
-
 /* Makes the plan. Run ids depend on the data of tasks, so without the data the plan's runs could not be found. */
 static enum status make_plan(struct paper_cells *p, const char *out, struct error *e) {
     struct error why;
@@ -344,8 +330,8 @@ static enum status make_plan(struct paper_cells *p, const char *out, struct erro
 }
 
 enum status paper_cells_make(struct paper_cells *p, const char *out, struct error *e) {
-    struct published published = {0};
     struct record_set own = {0};
+    struct error why;
     TRY(make_plan(p, out, e));
     p->speed = p->resolved.speed;
     TRY(paper_read_table(p, e));
@@ -354,27 +340,33 @@ enum status paper_cells_make(struct paper_cells *p, const char *out, struct erro
                     p->request.file.name);
     if (!p->set) TRY(report_load(&own, out, e));
     const struct record_set *set = p->set ? p->set : &own;
-    read_published(p, out, &published);
-    p->own_numbers = published.own;
+
+    /* without the paper's numbers, or the mean that the plan asks for, the table has only ours */
+    const char *task = paper_setting(p, "overall", NULL), *paper = paper_setting(p, "paper", NULL);
+    if (published_read(&p->published, out, &why) != ST_OK)
+        fprintf(stderr, "lrnn: no published numbers beside ours: %s\n", why.text);
+    else if (task && paper && !published_has_task(&p->published, paper, paper_setting(p, "source", ""), task))
+        fprintf(stderr, "lrnn: %s: overall=%.60s: no number of %.60s is called that; the mean of ours stands alone\n",
+                p->request.file.name, task, paper);
     struct paper_spot *spots = calloc((size_t)paper_count_spots(p) + 1, sizeof *spots);
     struct found_run *found = calloc((size_t)p->plan.n + 1, sizeof *found);
     enum status status = spots && found ? ST_OK : fail(e, ST_MEMORY, "no memory for a table");
     if (status == ST_OK) status = find_runs(&p->plan, set, found, e);
-    if (status == ST_OK) status = fill(p, &published, set, found, spots, out, e);
+    if (status == ST_OK) status = fill(p, set, found, spots, out, e);
     if (status == ST_OK) status = paper_mark_others(p, spots, e);
-    if (status == ST_OK) status = add_overall(p, &published, spots, e);
-    if (status == ST_OK) status = add_least(p, &published, spots, e);
+    if (status == ST_OK) status = add_overall(p, spots, e);
+    if (status == ST_OK) status = add_least(p, spots, e);
     for (int i = 0; i < p->n_rows * p->n_columns && status == ST_OK; i++)
         p->cells[i].verdict = paper_judge(&p->cells[i], p->protocol);
     free(found);
     free(spots);
-    published_free(&published);
     records_free(&own);
     return status;
 }
 
 void paper_cells_free(struct paper_cells *p) {
     plan_free(&p->plan);
+    published_free(&p->published);
     free(p->rows);
     free(p->columns);
     for (int i = 0; p->cells && i < p->n_rows * p->n_columns; i++) free(p->cells[i].run_ids);

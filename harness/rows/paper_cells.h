@@ -91,12 +91,12 @@ struct paper_cells {
     struct paper_cell *cells;            /* n_rows * n_columns, row after row; a place without runs has planned == 0 */
     /* [n_rows]; NULL: the plan asks for no means, or lacks a column of the paper's table */
     struct paper_mean *overall;
-    double bound;              /* the plan's `least`; NAN: it has none */
-    struct paper_least *least; /* [n_least], the columns at the longest length */
-    int n_least;               /* 0: the plan has no bound */
-    bool whole;                /* the columns are all the tasks of the paper's table */
-    bool own_numbers;          /* the paper's numbers are from the folder's published.csv */
-    struct facts facts;        /* about all runs */
+    double bound;               /* the plan's `least`; NAN: it has none */
+    struct paper_least *least;  /* [n_least], the columns at the longest length */
+    int n_least;                /* 0: the plan has no bound */
+    bool whole;                 /* the columns are all the tasks of the paper's table */
+    struct published published; /* all published numbers; the table of none if they cannot be read */
+    struct facts facts;         /* about all runs */
     enum report_protocol protocol;
     int n_planned, n_done;
     bool has_published;
@@ -145,8 +145,7 @@ const struct setup *paper_setup(const struct paper_cells *p, const struct paper_
 enum status paper_read_table(struct paper_cells *p, struct error *e);
 
 /* Sets the table's rows and columns, and the place of every spot. ST_USAGE: a name is too long; ST_MEMORY. */
-enum status paper_place(struct paper_cells *p, const struct published *published, struct paper_spot *spots,
-                        struct error *e);
+enum status paper_place(struct paper_cells *p, struct paper_spot *spots, struct error *e);
 
 /* Writes word number `word` of the plan's chosen tasks. */
 void paper_word(const struct paper_cells *p, int word, char *text, size_t size);
@@ -157,9 +156,8 @@ enum status paper_mixer(const struct spec *s, struct label *mixer, struct error 
 /* Finds the paper's number for a task (NULL: any) and a run's model in the plan's table: at a length, at none (0), or
  * its "least" (PAPER_LEAST). *row: the paper's name of the model. */
 #define PAPER_LEAST (-1)
-enum status paper_find_number(const struct paper_cells *p, const struct published *published, const struct setup *s,
-                              const char *task, int64_t length, struct published_value *value, const char **row,
-                              struct error *e);
+enum status paper_find_number(const struct paper_cells *p, const struct setup *s, const char *task, int64_t length,
+                              struct published_value *value, const char **row, struct error *e);
 
 /* Returns the verdict of a cell whose other fields are set. */
 enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol protocol);

@@ -37,9 +37,8 @@ enum status paper_mixer(const struct spec *s, struct label *mixer, struct error 
     return label_of(mixer, s->model.model->name, s->model.model->options, s->model.inst, 0, e);
 }
 
-enum status paper_find_number(const struct paper_cells *p, const struct published *published, const struct setup *s,
-                              const char *task, int64_t length, struct published_value *value, const char **row,
-                              struct error *e) {
+enum status paper_find_number(const struct paper_cells *p, const struct setup *s, const char *task, int64_t length,
+                              struct published_value *value, const char **row, struct error *e) {
     struct label mixer, flags;
     char metric[64];
     TRY(paper_mixer(&s->spec, &mixer, e));
@@ -50,7 +49,7 @@ enum status paper_find_number(const struct paper_cells *p, const struct publishe
         snprintf(metric, sizeof metric, "acc_%" PRId64, length);
     else
         snprintf(metric, sizeof metric, "%s", metric_names[s->spec.task.shape.metric]);
-    *value = published_find(published,
+    *value = published_find(&p->published,
                             &(struct published_query){.arxiv = paper_setting(p, "paper", ""),
                                                       .source = paper_setting(p, "source", ""),
                                                       .task = task,
@@ -113,15 +112,15 @@ static bool has_whole_models(const struct paper_cells *p) {
 
 /* Names the row of a run: the paper's name of its model, or the mixer, or with `both` first the one and then the other.
  * The other keys of `rows` follow as " key=value". */
-static enum status name_row(struct paper_cells *p, const struct published *published, const struct setup *s, int word,
-                            bool both, char *text, size_t size, struct error *e) {
+static enum status name_row(struct paper_cells *p, const struct setup *s, int word, bool both, char *text, size_t size,
+                            struct error *e) {
     struct published_value number;
     const char *row;
     char mixer[LABEL_TEXT];
     size_t used;
     int more = 0;
     if (has_whole_models(p)) {
-        TRY(paper_find_number(p, published, s, NULL, 0, &number, &row, e));
+        TRY(paper_find_number(p, s, NULL, 0, &number, &row, e));
         TRY(short_mixer(&s->spec, paper_setting(p, "columns", "task"), mixer, sizeof mixer, e));
         TRY(text_copy(*row ? row : mixer, text, size, e));
         used = strlen(text);
@@ -165,12 +164,11 @@ int paper_count_spots(const struct paper_cells *p) {
 }
 
 /* Finds row and column of a spot. With `both`, the row's name has the mixer after the paper's name of the model. */
-static enum status place(struct paper_cells *p, const struct published *published, bool both, struct paper_spot *spot,
-                         struct error *e) {
+static enum status place(struct paper_cells *p, bool both, struct paper_spot *spot, struct error *e) {
     char row[RECORD_TEXT], column[RECORD_TEXT];
     const struct setup *s = paper_setup(p, spot);
     int word = p->plan.uses[spot->use].word;
-    TRY(name_row(p, published, s, word, both, row, sizeof row, e));
+    TRY(name_row(p, s, word, both, row, sizeof row, e));
     TRY(value_of(p, &s->spec, word, paper_setting(p, "columns", "task"), column, sizeof column, e));
     size_t used = strlen(column), room = sizeof column - used;
     if (spot->length && (size_t)snprintf(column + used, room, " at %" PRId64, spot->length) >= room)
@@ -199,19 +197,18 @@ static enum status find_shared(const struct paper_cells *p, const struct paper_s
 }
 
 /* Places all spots. Then places the spots in rows that several mixers share again, under longer names. */
-enum status paper_place(struct paper_cells *p, const struct published *published, struct paper_spot *spots,
-                        struct error *e) {
+enum status paper_place(struct paper_cells *p, struct paper_spot *spots, struct error *e) {
     for (int i = 0; i < paper_count_spots(p); i++) {
         spots[i].use = i % p->plan.n_uses;
         spots[i].length = p->lengths[i / p->plan.n_uses];
-        TRY(place(p, published, false, &spots[i], e));
+        TRY(place(p, false, &spots[i], e));
     }
     if (!has_whole_models(p)) return ST_OK;
     bool any = false, *shared = calloc((size_t)p->n_rows + 1, sizeof *shared);
     enum status status = shared ? find_shared(p, spots, shared, &any, e) : fail(e, ST_MEMORY, "no memory for a table");
     if (any) p->n_rows = 0;
     for (int i = 0; i < paper_count_spots(p) && any && status == ST_OK; i++)
-        status = place(p, published, shared[spots[i].row], &spots[i], e);
+        status = place(p, shared[spots[i].row], &spots[i], e);
     free(shared);
     return status;
 }

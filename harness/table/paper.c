@@ -113,7 +113,7 @@ static void note_matrix(struct sheet *s, const struct paper_cells *p) {
         marks_note(s, &marks);
     }
     if (other) marks_note_unlike(s, NULL, unlike);
-    note_own_numbers(s, p->has_published && p->own_numbers);
+    note_own_numbers(s, p->has_published && p->published.own);
     marks_note_facts(s, &p->facts);
     note_differences(s, p);
     if (p->short_tasks) sheet_note(s, "Tasks: %s.", p->resolved.tasks);
