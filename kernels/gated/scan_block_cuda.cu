@@ -351,6 +351,7 @@ const struct kernel kernel_scan_block_chunk_cuda = {
     .name = "scan_block_chunk_cuda",
     .op = &op_scan_block,
     .device = DEVICE_CUDA,
+    .version = 2,
     .inexact = true,
     .tolerance = 64,
     .applicable = scan_gates_fit,

@@ -39,6 +39,7 @@ struct scan_shape {
 
 #define SCAN_CHUNK_MIN      16    /* least time steps of a chunk; its length is a multiple of this */
 #define SCAN_THREADS_WANTED 65536 /* the length of chunks is chosen so that there are about so many threads */
+#define SCAN_CORES          132   /* or so many multiprocessors full of blocks (scan_chunk_length), as of an H200 */
 /* If all channels together read fewer than SCAN_VALUES_FEW values at a time step, they do not keep a large device's
  * memory busy. Then, for sequences of at least SCAN_LONG time steps, chunks are faster, although they read the elements
  * twice. */
@@ -49,9 +50,21 @@ static inline struct scan_shape scan_whole(int64_t B, int64_t T, int64_t N) {
     return {.B = B, .T = (int)T, .N = (int)N, .length = (int)T, .chunks = 1};
 }
 
-/* rows: threads per lane. */
+/* Number of thread blocks that shall be resident on a multiprocessor. A thread of a block with at most 64 threads may
+ * then use all registers that a thread can have; a thread of a larger block may use half as many. */
+#define SCAN_BLOCKS(threads) (REAL_IS_DOUBLE ? 1 : (threads) <= 64 ? 4 : 512 / (threads))
+
+/* Returns the length of chunks. rows: threads per lane. Blocks of more than 64 threads are so few that all of them are
+ * resident at the same time, if that is possible: a few blocks more would take as long again. Their number is that of a
+ * device with SCAN_CORES multiprocessors, and not of the device at hand, so that bits depend only on sizes. */
+static inline int64_t scan_chunk_length(int64_t B, int64_t T, int64_t N, int64_t rows) {
+    int64_t chunks = rows * WARP > 64 ? SCAN_CORES * SCAN_BLOCKS(rows * WARP) * WARP / (B * N) : 0;
+    if (chunks > 0) return (T + chunks - 1) / chunks;
+    return (T * B * N * rows + SCAN_THREADS_WANTED - 1) / SCAN_THREADS_WANTED;
+}
+
 static inline struct scan_shape scan_chunked(int64_t B, int64_t T, int64_t N, int64_t rows) {
-    int64_t length = (T * B * N * rows + SCAN_THREADS_WANTED - 1) / SCAN_THREADS_WANTED;
+    int64_t length = scan_chunk_length(B, T, N, rows);
     length = (length + SCAN_CHUNK_MIN - 1) / SCAN_CHUNK_MIN * SCAN_CHUNK_MIN;
     return {.B = B, .T = (int)T, .N = (int)N, .length = (int)length, .chunks = (int)((T + length - 1) / length)};
 }
@@ -133,10 +146,6 @@ __device__ __forceinline__ void scan_load(const W &w, const scan_lane &lane, int
             next[s] = w.load(lane, scan_time<W>(lane, i + s < lane.count ? i + s : lane.count - 1), scan_at_once());
     }
 }
-
-/* Number of thread blocks that shall be resident on a multiprocessor. A thread of a block with at most 64 threads may
- * then use all registers that a thread can have; a thread of a larger block may use half as many. */
-#define SCAN_BLOCKS(threads) (REAL_IS_DOUBLE ? 1 : (threads) <= 64 ? 4 : 512 / (threads))
 
 /* With several rows, all threads of a block go through the time steps of the longest lane, because they share
  * barriers. */
