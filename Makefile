@@ -449,7 +449,7 @@ cuda-suites: $(CHECK) $(LRNN)
 	@LRNN=$(LRNN) $(CHECK) $(CUDA_SUITES)
 # cuda_short is a part of cuda, for compute-sanitizer, which takes too long for the whole.
 CUDA_SUITES := cuda cuda_ways cuda_order cuda_run cuda_values cuda_library cuda_population \
-               $(if $(HOST_TESTS),cuda_measure cuda_refused $(call suite_names,$(HOST_TESTS)),cuda_short)
+               $(if $(HOST_TESTS),cuda_measure cuda_refused cuda_products $(call suite_names,$(HOST_TESTS)),cuda_short)
 
 # Runs `lrnn sweep --slurm` under a Slurm of one node that the test starts. Needs root, slurm-wlm and munge, and some
 # minutes, in which a requeued job mostly waits.

@@ -41,6 +41,7 @@ template <class F> static F *function(F *, const char *name) {
             (handle, ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
 
 FORWARD(cublasCreate_v2, (cublasHandle_t * handle), (handle))
+FORWARD(cublasGetVersion_v2, (cublasHandle_t handle, int *version), (handle, version))
 FORWARD(cublasDestroy_v2, (cublasHandle_t handle), (handle))
 FORWARD(cublasSetStream_v2, (cublasHandle_t handle, cudaStream_t stream), (handle, stream))
 FORWARD(cublasSetWorkspace_v2, (cublasHandle_t handle, void *workspace, size_t bytes), (handle, workspace, bytes))

@@ -11,16 +11,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "harness/run/products.h"
 #include "harness/run/weights.h"
 #include "harness/store/clock.h"
 #include "harness/store/machine.h"
 #include "harness/store/record_files.h"
 #include "harness/store/schema.h"
 #include "harness/store/version.h"
-#include "kernels/lib/gemm.h"
 
 #define PROGRESS_EVERY 0.2 /* seconds */
 #define POSITIONS_MOST 64  /* most points of the accuracy by position */
+#define PRODUCTS_ROOM  64  /* bytes of the record's kernels, at least, for what computed the products */
 #define LOG_HEADER     "step,loss,grad_norm,lr\n"
 
 double running_wall_s(const struct running *r) {
@@ -337,15 +338,14 @@ struct eval_point *trainer_list_evaluations(const struct trainer *t, const struc
     return list;
 }
 
-/* Names the kernels of the run and the library of its matrix products, such as "embedding_cpu ... adamw_cpu, oneDNN
+/* Names the kernels of the run and what computed its matrix products, such as "embedding_cpu ... adamw_cpu, oneDNN
  * AVX512_CORE". */
 static enum status fill_kernels(const struct running *r, struct run *row, struct error *e) {
     struct graph_list graphs = trainer_graphs(&r->trainer);
-    bool cuda = r->trainer.place.device != DEVICE_CPU;
-    char products[64];
-    int n = snprintf(products, sizeof products, ", %s", cuda ? "cuBLAS" : gemm_library());
-    TRY(graphs_kernels(&graphs, row->kernel, sizeof row->kernel - (size_t)n, e));
-    strcat(row->kernel, products);
+    TRY(graphs_kernels(&graphs, row->kernel, sizeof row->kernel - PRODUCTS_ROOM, e));
+    strcat(row->kernel, ", ");
+    size_t n = strlen(row->kernel);
+    products_name(&r->trainer.place, row->kernel + n, sizeof row->kernel - n);
     return ST_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "core/graph_plan.h"
 #include "core/graph_walk.h"
 #include "harness/run/checkpoint.h"
+#include "harness/run/products.h"
 #include "harness/run/signals.h"
 #include "harness/run/train.h"
 #include "harness/store/clock.h"
@@ -79,7 +80,10 @@ bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores
         int64_t in_use = split_store_select(store, first, &t->eval_net, &b);
         if (!t->evaluates) place_load_begin(&t->place);
         graph_forward(&t->eval, t->live);
-        if (!t->evaluates) place_load_end(&t->place);
+        if (!t->evaluates) {
+            place_load_end(&t->place);
+            products_save(&t->place);
+        }
         t->evaluates = true;
         graph_get(&t->eval, t->eval_net.predictions, t->predictions);
         graph_get(&t->eval, t->eval_net.loss, &loss);

@@ -8,6 +8,7 @@
 
 #include "core/graph_plan.h"
 #include "core/graph_walk.h"
+#include "harness/run/products.h"
 #include "harness/run/weights.h"
 #include "harness/store/clock.h"
 
@@ -25,6 +26,7 @@ enum status trainer_open_place(struct trainer *t, const struct setup *setup, con
     t->state.seed = (uint64_t)setup->spec.config.seed;
     t->live = &t->state;
     TRY(place_open(&t->place, device, e));
+    products_begin(&t->place);
     TRY(params_create(&t->params, e));
     if (t->place.device == DEVICE_CPU) return ST_OK;
     t->params.place = &t->place;
@@ -173,13 +175,14 @@ static void capture_step(struct trainer *t, void (*walk)(struct trainer *t)) {
 /* The device increases its own copy of state.step, so the host increases this one here. */
 void trainer_queue(struct trainer *t, void (*walk)(struct trainer *t)) {
     if (t->steps_queued == 1) capture_step(t, walk);
-    bool first = t->steps_queued == 0; /* loads the kernels */
+    bool first = t->steps_queued == 0; /* loads the kernels and times products */
     if (first) place_load_begin(&t->place);
     if (t->capture)
         place_replay(&t->place, t->capture);
     else
         walk(t);
     if (first) place_load_end(&t->place);
+    if (first) products_save(&t->place);
     t->steps_queued++;
     t->state.step++;
 }

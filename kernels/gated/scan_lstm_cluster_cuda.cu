@@ -312,6 +312,7 @@ const struct kernel kernel_scan_lstm_cluster_cuda = {
     .name = "scan_lstm_cluster_cuda",
     .op = &op_scan_lstm,
     .device = DEVICE_CUDA,
+    .version = 2,
     .inexact = true,
     .tolerance = 1024,
     .together = "the product of the weight's gradient sums the bias's",

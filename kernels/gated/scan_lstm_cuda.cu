@@ -132,6 +132,7 @@ const struct kernel kernel_scan_lstm_cuda = {
     .name = "scan_lstm_cuda",
     .op = &op_scan_lstm,
     .device = DEVICE_CUDA,
+    .version = 2,
     .inexact = true,
     .tolerance = 1024,
     .tiles = "cuBLAS takes other tiles for other numbers of rows",

@@ -24,25 +24,27 @@ struct product {
     int64_t ldc;
 };
 
-/* cuBLAS sees the transposed matrices: C^T = op(B)^T op(A)^T. */
+/* Additional work in the launch of a product: none; add bias[n] to column n of C; write the sum of row m of op(A) to
+ * sums[m]. */
+enum epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_SUMS };
+
+/* Computes the product and the additional work in one launch of cublasLt, by the algorithm that is fastest at these
+ * sizes (cuda_epilogue.cu). `vector` is the bias or the sums. False: cublasLt has no such product at these sizes on
+ * this device (for doubles it never has), and nothing was done. */
+bool cuda_gemm_epilogue(const struct exec *x, enum precision precision, const struct product &p, enum epilogue epilogue,
+                        real *vector);
+
+/* Computes the product. cuBLAS sees the transposed matrices: C^T = op(B)^T op(A)^T. */
 static inline void cuda_gemm(const struct exec *x, enum precision precision, const struct product &p) {
     struct cuda_context *cuda = x->place->cuda;
     const real one = 1, before = p.accumulate ? 1 : 0;
     bool full = precision == PRECISION_FULL;
+    if (cuda_gemm_epilogue(x, precision, p, EPILOGUE_NONE, nullptr)) return;
     CUBLAS_TRY(cuda, cublasSetMathMode(cuda->now.blas, full ? CUBLAS_DEFAULT_MATH : CUBLAS_TF32_TENSOR_OP_MATH));
     CUBLAS_TRY(cuda, cublas_gemm(cuda->now.blas, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
                                  p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)p.N, (int)p.M, (int)p.K, &one, p.B,
                                  (int)p.ldb, p.A, (int)p.lda, &before, p.C, (int)p.ldc));
 }
-
-/* Additional work in the launch of a product: add bias[n] to column n of C, or write the sum of row m of op(A) to
- * sums[m]. */
-enum epilogue { EPILOGUE_BIAS, EPILOGUE_SUMS };
-
-/* Computes the product and the additional work in one launch. `vector` is the bias or the sums. False: cuBLAS has no
- * such product at these sizes on this device (for doubles it never has), and nothing was done. */
-bool cuda_gemm_epilogue(const struct exec *x, enum precision precision, const struct product &p, enum epilogue epilogue,
-                        real *vector);
 
 /* Computes the wanted gradients of y = x W^T + b: of W (O x I), input 1 of the call, from dy and x as the products read
  * them; and of b (O), input 2, from `exact`, which is dy before rounding. exact NULL: the gradient of b is already

@@ -287,6 +287,7 @@ const struct kernel kernel_scan_slstm_cuda = {
     .name = "scan_slstm_cuda",
     .op = &op_scan_slstm,
     .device = DEVICE_CUDA,
+    .version = 2,
     .inexact = true,
     .tolerance = 1024,
     .tiles = "the tiles of cuBLAS depend on the number of rows",

@@ -238,6 +238,7 @@ const struct kernel kernel_scan_turned_cuda = {
     .name = "scan_turned_cuda",
     .op = &op_scan_turned,
     .device = DEVICE_CUDA,
+    .version = 2,
     .inexact = true,
     .tolerance = 512,
     .tiles = "cuBLAS takes other tiles for other numbers of rows",

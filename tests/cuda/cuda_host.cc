@@ -1,8 +1,10 @@
 /* cuda_host.cc - see cuda_host.h: a grid, whose threads are fibers, one cluster after the other. */
 #include "tests/cuda/cuda_host.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <map>
 #include <mutex>
 #include <set>
@@ -34,6 +36,18 @@ void cuda_host_die(const char *what) {
     fprintf(stderr, "cuda_host: block (%u,%u,%u), thread (%u,%u,%u): %s\n", blockIdx.x, blockIdx.y, blockIdx.z,
             threadIdx.x, threadIdx.y, threadIdx.z, what);
     abort();
+}
+
+static std::atomic<uint64_t> passed(0); /* nanoseconds, by cuda_host_pass_time */
+
+void cuda_host_pass_time(double seconds) {
+    passed += (uint64_t)(1e9 * seconds);
+}
+
+uint64_t cuda_host_nanoseconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec + passed;
 }
 
 /* --- fibers ----------------------------------------------------------------------------------------------------------

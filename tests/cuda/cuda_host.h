@@ -190,6 +190,8 @@ template <class T> T atomicMax(T *at, T value) {
 static inline void __threadfence(void) {}
 long long clock64(void); /* a device of 1 GHz */
 uint64_t cuda_host_nanoseconds(void);
+/* Makes the clock that times events later by that much: work that takes a known time. */
+void cuda_host_pass_time(double seconds);
 template <class T> T __ldg(const T *at) {
     return *at;
 }
@@ -227,6 +229,7 @@ typedef struct cuda_host_graph *cudaGraphExec_t;
 
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone = 0, cudaStreamCaptureStatusActive = 1 };
 enum { cudaDeviceScheduleBlockingSync = 4, cudaInitDeviceFlagsAreValid = 1 };
 enum { cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
 enum cudaDeviceAttr {
@@ -279,6 +282,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status);
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, void *nodes, size_t *count); /* nodes: nullptr */
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
@@ -382,6 +386,7 @@ enum cublasMath_t { CUBLAS_DEFAULT_MATH = 0, CUBLAS_TF32_TENSOR_OP_MATH = 3 };
 typedef struct cuda_host_blas *cublasHandle_t;
 
 const char *cublasGetStatusString(cublasStatus_t status);
+cublasStatus_t cublasGetVersion(cublasHandle_t handle, int *version);
 cublasStatus_t cublasCreate(cublasHandle_t *handle);
 cublasStatus_t cublasDestroy(cublasHandle_t handle);
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream);
@@ -393,7 +398,7 @@ cublasStatus_t cuda_host_gemm(cublasHandle_t handle, cublasOperation_t ta, cubla
 #define cublasSgemm cuda_host_gemm /* of the build's own precision there is one alone */
 #define cublasDgemm cuda_host_gemm
 
-/* --- cublasLt: products with epilogues, of floats alone --------------------------------------------------------- */
+/* --- cublasLt: products of floats alone, also with epilogues ------------------------------------------------------ */
 
 enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1 };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_64F = 70, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
@@ -442,7 +447,7 @@ struct cublasLtMatmulPreferenceOpaque_t {
 };
 struct cublasLtMatmulAlgo_t {
     uint32_t epilogue, alignment[5]; /* the fifth: of the bias */
-    uint64_t workspace;
+    uint64_t workspace, index;       /* index: in the list that the heuristic gives */
 };
 typedef cublasLtMatmulDescOpaque_t *cublasLtMatmulDesc_t;
 typedef cublasLtMatrixLayoutOpaque_t *cublasLtMatrixLayout_t;
@@ -487,7 +492,8 @@ long cuda_host_launches(void); /* kernels run so far */
  * LRNN_CUDA_HOST_LAZY, LRNN_CUDA_HOST_PROTECT, LRNN_CUDA_HOST_NO_GRAPH (captures cannot be instantiated: 1, none; 2,
  * those with overlapping launches or branches; 3, each is invalid before its first branch),
  * LRNN_CUDA_HOST_NO_EPILOGUES (cublasLt knows no product: 1, it says so; 2, it names none; 3, it refuses those that it
- * has named),
+ * has named), LRNN_CUDA_HOST_ALGORITHMS (a word for each algorithm that cublasLt knows of every product: the
+ * microseconds that it takes, or - if its launches are refused; default: one that takes the host's time),
  * LRNN_CUDA_HOST_FAIL=n (a process's n-th kernel, or the next one if that is past, fails, and everything after it;
  * with LRNN_CUDA_HOST_FAIL_ONCE=FILE only in the first process that can remove the file), LRNN_CUDA_HOST_FULL=n (the
  * n-th launch alone finds no memory, with that file likewise), LRNN_CUDA_HOST_SLOW (device memory is given back late).

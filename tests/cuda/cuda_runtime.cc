@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <deque>
 #include <map>
 #include <memory>
@@ -62,9 +61,7 @@ struct cuda_host_event {
 };
 
 static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return 1e-9 * (double)cuda_host_nanoseconds();
 }
 
 /* The device does one thing at a time, whichever thread has asked for it. What has no lock belongs to a stream, and a
@@ -258,6 +255,11 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
     return lost ? cudaErrorStreamCaptureInvalidated : cudaErrorStreamCaptureUnjoined;
 }
 
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status) {
+    *status = stream->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    return failure;
+}
+
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, void *, size_t *count) {
     *count = 0;
     for (const auto &lane : graph->captured)
@@ -293,10 +295,6 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
                    },
                    nullptr, nullptr});
     return answer();
-}
-
-uint64_t cuda_host_nanoseconds(void) {
-    return (uint64_t)(1e9 * now());
 }
 
 long long clock64(void) {

@@ -82,6 +82,7 @@ if [ "$part" = lease ]; then
 fi
 steps=$out/steps-$part.csv
 log=$out/log-$part.txt
+export LRNN_CACHE=$out # cublas.products comes back too: which algorithms were fastest, and their times
 work=$(mktemp -d)
 # end_session FILE: ends what a step has left, which would compute beside what is measured next, and after the script.
 # By hand, because a Debian without more has no pkill.

@@ -1,6 +1,9 @@
 /* check_cuda_host_products.cc - the shim's cublasLt: what its products compute, and what they refuse. */
 #include "tests/cuda/host/launch.h" /* first */
 
+#include <string>
+
+#include "kernels/lib/algorithms.h"
 #include "kernels/lib/cuda_gemm.cuh"
 
 #if !REAL_IS_DOUBLE
@@ -159,6 +162,143 @@ START_TEST(a_wrong_product_is_said) {
 }
 END_TEST
 
+/* --- the choice of an algorithm ----------------------------------------------------------------------------------- */
+
+/* C (2 x 3) = A (2 x 4) B (4 x 3) of ones, so each element is 4, or 4 more than before. */
+struct chosen_product {
+    struct place place = {};
+    struct exec x = {};
+    device_array<float> a{8}, b{12}, c{6};
+    struct product p = {false, false, 2, 3, 4, a.at, 4, b.at, 3, false, c.at, 3};
+
+    chosen_product() {
+        struct error e = {};
+        std::vector<float> ones(12, 1);
+        cudaMemcpyAsync(a.at, ones.data(), 8 * sizeof(float), cudaMemcpyHostToDevice, stream);
+        cudaMemcpyAsync(b.at, ones.data(), 12 * sizeof(float), cudaMemcpyHostToDevice, stream);
+        ck_assert_msg(place_open(&place, "cuda", &e) == ST_OK, "%s", e.text);
+        x.place = &place;
+    }
+    ~chosen_product() {
+        place_close(&place);
+    }
+    void expect(float each) {
+        struct error e = {};
+        ck_assert_msg(place_wait(&place, &e) == ST_OK, "%s", e.text);
+        ck_assert(c.values() == std::vector<float>(6, each));
+    }
+    void multiply(float each) {
+        cuda_gemm(&x, PRECISION_FULL, p);
+        expect(each);
+    }
+};
+
+static std::string known_products(void) {
+    size_t size;
+    char *text = algorithms_text(&size);
+    std::string copy(text, size);
+    free(text);
+    return copy;
+}
+
+/* The index of the only timed product's algorithm, and its time. */
+static uint64_t known_index(double *us) {
+    std::string text = known_products();
+    size_t line = text.find('\n') + 1, end = text.find('\n', line), hex = text.rfind('\t', end) + 1;
+    size_t time = text.rfind('\t', hex - 2) + 1;
+    ck_assert_msg(text.compare(end + 1, 7, "sha256 ") == 0, "%s", text.c_str());
+    cublasLtMatmulAlgo_t algorithm;
+    unsigned char bytes[sizeof algorithm];
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)std::stoul(text.substr(hex + 2 * i, 2), 0, 16);
+    memcpy(&algorithm, bytes, sizeof algorithm);
+    *us = std::stod(text.substr(time));
+    return algorithm.index;
+}
+
+/* The times are so long that the host's own time does not matter. */
+START_TEST(the_fastest_algorithm_computes_a_product) {
+    double us;
+    setenv("LRNN_CUDA_HOST_ALGORITHMS", "90000 - 20000 50000", 1);
+    chosen_product m;
+    m.multiply(4);
+    ck_assert_int_eq(known_index(&us), 2);
+    ck_assert_msg(us >= 20000 && us < 50000, "%g", us);
+    setenv("LRNN_CUDA_HOST_ALGORITHMS", "10 - 20000 50000", 1); /* what was chosen stays */
+    m.multiply(4);
+    ck_assert_int_eq(known_index(&us), 2);
+    ck_assert_int_eq(algorithms_timed(), 1);
+    char names[64];
+    algorithms_names(m.place.cuda, names, sizeof names);
+    ck_assert_msg(strlen(names) == 8 && known_products().find(names) != std::string::npos, "%s", names);
+}
+END_TEST
+
+/* Trials add nothing to a sum. */
+START_TEST(a_sum_is_added_to_once) {
+    setenv("LRNN_CUDA_HOST_ALGORITHMS", "90000 20000", 1);
+    chosen_product m;
+    m.p.accumulate = true;
+    m.multiply(4);
+    m.multiply(8);
+    ck_assert_int_eq(algorithms_timed(), 1);
+}
+END_TEST
+
+START_TEST(a_capture_times_nothing) {
+    setenv("LRNN_CUDA_HOST_ALGORITHMS", "90000 20000", 1);
+    chosen_product m;
+    ck_assert(place_capture_begin(&m.place));
+    cuda_gemm(&m.x, PRECISION_FULL, m.p);
+    struct place_capture *c = place_capture_end(&m.place);
+    ck_assert_ptr_nonnull(c);
+    ck_assert_int_eq(place_capture_launches(&m.place, c), 1);
+    place_replay(&m.place, c);
+    m.expect(4);
+    place_capture_free(&m.place, c);
+    ck_assert_int_eq(algorithms_timed(), 0);
+    m.p.transpose_b = true, m.p.ldb = 4; /* another product */
+    setenv("LRNN_CUDA_ALGORITHMS", "0", 1);
+    m.multiply(4);
+    ck_assert_int_eq(algorithms_timed(), 0);
+}
+END_TEST
+
+/* First another algorithm takes the place of the refused one, then cuBLAS. */
+START_TEST(a_refused_algorithm_is_replaced) {
+    double us;
+    setenv("LRNN_CUDA_HOST_ALGORITHMS", "50000 20000 90000", 1);
+    chosen_product m;
+    m.multiply(4);
+    ck_assert_int_eq(known_index(&us), 1);
+    cudaMemsetAsync(m.c.at, CUDA_HOST_POISON, 6 * sizeof(float), stream);
+    setenv("LRNN_CUDA_HOST_ALGORITHMS", "50000 - 90000", 1);
+    m.multiply(4);
+    ck_assert_int_eq(known_index(&us), 0);
+    cudaMemsetAsync(m.c.at, CUDA_HOST_POISON, 6 * sizeof(float), stream);
+    setenv("LRNN_CUDA_HOST_ALGORITHMS", "- - -", 1);
+    m.multiply(4);
+    ck_assert(known_products().find("fp32") == std::string::npos);
+}
+END_TEST
+
+/* Each byte of the text is changed in turn. */
+START_TEST(a_damaged_text_is_refused) {
+    struct error e = {};
+    setenv("LRNN_CUDA_HOST_ALGORITHMS", "90000 20000", 1);
+    chosen_product m;
+    m.multiply(4);
+    const std::string text = known_products();
+    ck_assert_int_eq(algorithms_parse(text.data(), text.size(), "file", &e), ST_OK);
+    for (size_t i = 0; i < text.size(); i++) {
+        std::string other = text;
+        other[i] ^= 1;
+        ck_assert_msg(algorithms_parse(other.data(), other.size(), "file", &e) == ST_DATA, "byte %zu", i);
+        ck_assert_msg(algorithms_parse(text.data(), i, "file", &e) == ST_DATA, "%zu bytes", i);
+    }
+    ck_assert(known_products() == text);
+}
+END_TEST
+
 #endif
 
 extern "C" Suite *check_cuda_host_products(void);
@@ -170,6 +310,11 @@ Suite *check_cuda_host_products(void) {
     tcase_add_test(tests, a_product_does_what_its_epilogue_says);
     tcase_add_test(tests, products_that_do_not_fit_are_refused);
     tcase_add_test(tests, a_wrong_product_is_said);
+    tcase_add_test(tests, the_fastest_algorithm_computes_a_product);
+    tcase_add_test(tests, a_sum_is_added_to_once);
+    tcase_add_test(tests, a_capture_times_nothing);
+    tcase_add_test(tests, a_refused_algorithm_is_replaced);
+    tcase_add_test(tests, a_damaged_text_is_refused);
 #endif
     suite_add_tcase(suite, tests);
     return suite;

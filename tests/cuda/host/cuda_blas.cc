@@ -3,6 +3,7 @@
 
 #include "kernels/lib/gemm.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 struct cuda_host_blas {
@@ -14,6 +15,11 @@ const char *cublasGetStatusString(cublasStatus_t status) {
            : status == CUBLAS_STATUS_INVALID_VALUE ? "an unsupported value or parameter was passed to the function"
            : status == CUBLAS_STATUS_NOT_SUPPORTED ? "the requested functionality is not supported"
                                                    : "execution failed";
+}
+
+cublasStatus_t cublasGetVersion(cublasHandle_t handle, int *version) {
+    *version = 120000;
+    return handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
 }
 
 cublasStatus_t cublasCreate(cublasHandle_t *handle) {
@@ -65,7 +71,8 @@ cublasStatus_t cuda_host_gemm(cublasHandle_t handle, cublasOperation_t ta, cubla
 
 /* --- cublasLt ----------------------------------------------------------------------------------------------------- */
 
-#define WORKSPACE ((uint64_t)1024) /* bytes that a product wants, where it may have them */
+#define WORKSPACE      ((uint64_t)1024) /* bytes that a product wants, where it may have them */
+#define BIAS_ALIGNMENT 16u              /* bytes, the most that an algorithm needs: its loads are no longer */
 
 cublasStatus_t cublasLtMatmulDescInit(cublasLtMatmulDesc_t product, cublasComputeType_t compute, cudaDataType_t scale) {
     *product = {compute, scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr};
@@ -160,6 +167,21 @@ static uint32_t alignment_of(const void *at) {
     return bytes;
 }
 
+/* Returns how many algorithms there are, at most `most`, and gives the microseconds of each; -1: it is refused. */
+static int algorithms(int most, double *us) {
+    const char *words = getenv("LRNN_CUDA_HOST_ALGORITHMS");
+    int n = 0;
+    if (!words || !*words) return us[0] = 0, 1;
+    for (char *end; n < most && *words; words = end, n++) {
+        us[n] = strtod(words, &end);
+        if (end == words) us[n] = -1, end = strchr(const_cast<char *>(words), '-') + 1;
+        while (*end == ' ') end++;
+    }
+    return n;
+}
+
+#define ALGORITHMS 16
+
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
                                               cublasLtMatrixLayout_t A, cublasLtMatrixLayout_t B,
                                               cublasLtMatrixLayout_t C, cublasLtMatrixLayout_t D,
@@ -173,11 +195,13 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     cublasStatus_t status = examine(product, A, B, C, D, &s);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
     if (none && *none != '3') return *none == '1' ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
-    cublasLtMatmulAlgo_t algo = {product->epilogue, {}, wishes->workspace < WORKSPACE ? (uint64_t)0 : WORKSPACE};
+    cublasLtMatmulAlgo_t algo = {product->epilogue, {}, wishes->workspace < WORKSPACE ? (uint64_t)0 : WORKSPACE, 0};
     for (int i = 0; i < 4; i++) algo.alignment[i] = wishes->alignment[i];
-    algo.alignment[4] = product->bias ? alignment_of(product->bias) : 1;
-    found[0] = {algo, algo.workspace, CUBLAS_STATUS_SUCCESS};
-    *count = 1;
+    algo.alignment[4] = product->bias ? std::min(alignment_of(product->bias), BIAS_ALIGNMENT) : 1;
+    double us[ALGORITHMS];
+    *count = algorithms(wanted < ALGORITHMS ? wanted : ALGORITHMS, us);
+    for (algo.index = 0; algo.index < (uint64_t)*count; algo.index++)
+        found[algo.index] = {algo, algo.workspace, CUBLAS_STATUS_SUCCESS};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -203,6 +227,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     if (!algorithm || algorithm->epilogue != desc->epilogue || C != D || of_C->ld != of_D->ld ||
         (second != 0 && second != 1))
         return CUBLAS_STATUS_NOT_SUPPORTED;
+    double us[ALGORITHMS];
+    bool known = algorithm->index < (uint64_t)algorithms(ALGORITHMS, us);
+    if (!known || us[algorithm->index] < 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+    double takes = 1e-6 * us[algorithm->index];
     bool room = algorithm->workspace == 0 || (workspace && algorithm->workspace <= bytes);
     if (!room || alignment_of(workspace) < 256) return CUBLAS_STATUS_INVALID_VALUE;
     const void *pointers[] = {A, B, C, D, desc->bias, workspace};
@@ -219,6 +247,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         const real *a = (const real *)A, *b = (const real *)B;
         real *d = (real *)D, *bias = (real *)p.bias;
         memset(workspace, CUDA_HOST_POISON, spoilt);
+        cuda_host_pass_time(takes);
         real_gemm(turned_b, turned_a, s.n, s.m, s.k, first, b, ldb, a, lda, second != 0, d, ldd);
         for (int64_t j = 0; j < s.n; j++) {
             if (p.epilogue == CUBLASLT_EPILOGUE_BGRADB) bias[j] = column_sum(b, ldb, turned_b, s.k, j);
