@@ -33,11 +33,22 @@ enum status path_format(char *path, size_t size, struct error *e, const char *fo
     return ST_OK;
 }
 
-/* Makes one folder and syncs its entry. */
+/* Makes one folder and syncs its entry, or finds it there. */
 static enum status make_one(const char *path, struct error *e) {
+    struct stat info;
+    char to[PATH_BYTES];
     if (mkdir(path, 0777) == 0) return folder_sync(path, e);
-    if (errno == EEXIST) return ST_OK;
-    return fail(e, ST_FAIL, "cannot make the folder %s: %s", path, strerror(errno));
+    if (errno != EEXIST) return fail(e, ST_FAIL, "cannot make the folder %s: %s", path, strerror(errno));
+    if (stat(path, &info) == 0)
+        return S_ISDIR(info.st_mode)
+                   ? ST_OK
+                   : fail(e, ST_FAIL, "cannot make the folder %s: a file of that name is there", path);
+    int why = errno;
+    ssize_t n = readlink(path, to, sizeof to - 1);
+    if (n < 0) return fail(e, ST_FAIL, "cannot make the folder %s: %s", path, strerror(why));
+    to[n] = 0;
+    return fail(e, ST_FAIL, "cannot make the folder %s: it is a link to %s: %s; remove the link, or make that folder",
+                path, to, strerror(why));
 }
 
 enum status make_folder(const char *path, struct error *e) {
@@ -49,11 +60,7 @@ enum status make_folder(const char *path, struct error *e) {
         TRY(make_one(partial, e));
         *p = '/';
     }
-    TRY(make_one(partial, e));
-    struct stat info;
-    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
-        return fail(e, ST_FAIL, "cannot make the folder %s: a file of that name is there", path);
-    return ST_OK;
+    return make_one(partial, e);
 }
 
 static int write_all(int fd, const char *bytes, size_t size) {
