@@ -108,7 +108,7 @@ static inline void lrnn_init(void *descriptor, size_t size) {
  * Written arrays, workspace and `kept` must not overlap each other or another array; arrays that a pass only reads may.
  *   LRNN_BAD_ARGUMENT   a size or choice out of its range; an address that is NULL, or not aligned to its elements;
  *                       strides that let a written array overlap itself, or that reach too far; offsets or links that
- *                       are not as above; `kept` of another call; backward without the gradient of any output
+ *                       are not as described; `kept` of another call; backward without the gradient of any output
  *   LRNN_UNSUPPORTED    a dtype or device that this library has not; offsets where the op takes none; a field of a
  *                       later version
  *   LRNN_NO_WORKSPACE, LRNN_DEVICE_FAILED: as above; the first also of `kept`

@@ -53,7 +53,7 @@ static const struct option options[] = {
     {"delays", OPT_TEXT_FIELD, AT(delays), "5 10", 0, 0, NULL, "delays of the self-test, in percent", OPT_FILLED},
     {"seed", OPT_INT, AT(seed), "auto", 1, 9e18, NULL, "seed of the order of pairs; auto = from the clock", OPT_AUTO},
     {"force", OPT_BOOL, AT(force), "no", 0, 0, NULL,
-     "compare even if the baseline has another machine, numerics or flags", 0},
+     "compare even if the baseline has another machine, numerics, commit or flags", 0},
     {"format", OPT_CHOICE, AT(format), "term", 0, 0, SHEET_FORMAT_NAMES, "format of the tables on standard output", 0},
     {"markdown", OPT_TEXT_FIELD, AT(markdown), "", 0, 0, NULL, "also write the tables as Markdown into this file",
      OPT_FILLED},

@@ -73,7 +73,8 @@ enum status gate_benches_choose(const char *names, struct compare_row *rows, int
 
 /* Measures and judges all rows together; after an error those that have been measured. Errors: ST_FAIL: a program does
  * not start or says nothing for too long, or the baseline's ended in the middle; ST_DATA: there is none; ST_USAGE: it
- * has another precision, or (without `force`) another compiler or other flags; 128 + a signal that came meanwhile. */
+ * has another precision, or (without `force`) another compiler, other flags or another commit; 128 + a signal that came
+ * meanwhile. */
 enum status compare_builds(const struct compare_request *q, struct compare_row *rows, int n, struct error *e);
 
 /* Sets verdict and detail of rows that have been measured; part of compare_builds. */

@@ -46,8 +46,8 @@ static void judge_trace(const struct baseline_trace *then, const struct trace_ro
     row->verdict = same || near ? VERDICT_SAME : VERDICT_REGRESSED;
     if (!same)
         snprintf(row->detail, sizeof row->detail,
-                 "losses %.9g %.9g %.9g at steps 1, 10 and the last, in the baseline %.9g %.9g %.9g: %s", now->loss[0],
-                 now->loss[1], now->loss[2], then->row.loss[0], then->row.loss[1], then->row.loss[2],
+                 "losses %.9g %.9g %.9g at three steps, in the baseline %.9g %.9g %.9g: %s", now->loss[0], now->loss[1],
+                 now->loss[2], then->row.loss[0], then->row.loss[1], then->row.loss[2],
                  near ? "the order of sums" : "other numbers under the same numerics version");
 }
 

@@ -95,7 +95,8 @@ static void add_throughput(const struct gate_result *r, struct sheet *s) {
     if (is_suspect(r))
         sheet_note(s,
                    "most benches are slower and none is faster: look at the machine and at how both were built first");
-    sheet_note(s, "A step is timed on one thread, without its data. No evaluation is timed%s%s%s.",
+    sheet_note(s,
+               "A step is timed with kernels on one thread; a second one makes its data. No evaluation is timed%s%s%s.",
                *r->left_out ? ", nor are " : "", r->left_out, *r->left_out ? " (--benches '*' times all)" : "");
     note_chosen(r, s);
 }

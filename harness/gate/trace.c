@@ -65,6 +65,10 @@ static const struct trace others[] = {
     {"molecules:graphs=20", "gat:heads=2", ""},
     {"spirals:min_length=16,max_length=20,n_train=30,n_val=8,n_test=8", "slice:interval=5,depth=2", "backbone=slice"},
     {LONG_WORDS, "myosotis:arity=1,levels=1024,heads=3", LONG_FLAGS},
+    {LONG_WORDS, "slice:structure=block,block=3", LONG_FLAGS},
+    {LONG_WORDS, "slice:structure=dplr,rank=2", LONG_FLAGS},
+    {LONG_WORDS, "slice:structure=hadamard", "dim=16 " LONG_FLAGS},
+    {LONG_WORDS, "xlstm:m=0,s=1,heads=2", LONG_FLAGS},
 };
 
 /* True for a mixer whose long trace is that of its first small variant. Variants of Myosotis fit one length only. */

@@ -16,12 +16,13 @@
 #include <xxhash.h>
 
 #include "harness/run/checkpoint.h"
+#include "harness/run/products.h"
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
 #include "harness/store/version.h"
 #include "kernels/lib/gemm.h"
 
-#define MAGIC "LRNNCKP6"
+#define MAGIC "LRNNCKP7"
 
 struct header {
     char magic[8], run_id[RUN_ID_HEX + 7], build[RUN_ID_HEX + 7];
@@ -112,6 +113,7 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
                        .eval_s = t->eval_s,
                        .progress = *p};
     h.progress.curve = NULL;
+    products_name(&t->place, h.progress.products, sizeof h.progress.products);
     snprintf(h.run_id, sizeof h.run_id, "%s", t->setup->id.run_id);
     build_hash(&t->setup->spec, h.build);
     snprintf(h.numerics, sizeof h.numerics, "%s", t->setup->id.numerics);

@@ -97,6 +97,19 @@ void products_save(const struct place *p) {
     pthread_mutex_unlock(&file.lock);
 }
 
+bool products_are(const struct place *p, const char *names) {
+    bool same = true;
+    if (p->device == DEVICE_CPU) return true;
+    for (const char *at = names; same && *at; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+        char name[9] = "";
+        if (n == 8 && strspn(at, "0123456789abcdef") >= 8) snprintf(name, sizeof name, "%.8s", at);
+        same = !*name || algorithms_have(name);
+        at += n;
+    }
+    return same;
+}
+
 void products_name(const struct place *p, char *text, size_t size) {
     if (p->device == DEVICE_CPU) {
         snprintf(text, size, "%s", gemm_library());

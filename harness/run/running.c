@@ -386,7 +386,7 @@ enum status run_record_write(struct running *r, struct run *row, struct error *e
     fill_results(r, &record->run);
     fill_speed(r, &record->run);
     record->run.resumed = r->progress.resumed;
-    record->run.mixed_builds = r->progress.mixed_builds;
+    record->run.mixed_builds = r->progress.mixed_builds || !products_are(&r->trainer.place, r->progress.products);
     record->curve = r->progress.curve;
     record->n_curve = r->progress.n_curve;
     enum status status = ST_OK;

@@ -37,6 +37,7 @@ struct run_progress {
     int64_t resumed; /* how many times the run was resumed */
     /* 1: it was once resumed from a checkpoint of another build, or of other kernels of matrix products */
     int64_t mixed_builds;
+    char products[256];  /* products_name of the process that wrote the checkpoint; "": none did */
     int64_t solved_step; /* step of the first validation at or above the task's solved threshold; -1: none yet */
     int64_t stale;       /* validations in a row without a gain */
     double gained;       /* metric at the latest gain; -1 before the first */

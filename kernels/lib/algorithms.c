@@ -120,11 +120,21 @@ void algorithms_keep(const char *key, const void *user, struct algorithm *a) {
     pthread_mutex_unlock(&table.lock);
 }
 
-void algorithms_forget(const char *key) {
+void algorithms_forget(const char *key, const struct algorithm *refused) {
     pthread_mutex_lock(&table.lock);
     size_t i = find(key);
-    if (i < table.n) table.choices[i].forgotten = true;
+    if (i < table.n && !memcmp(table.choices[i].algorithm.code, refused->code, ALGORITHM_BYTES))
+        table.choices[i].forgotten = true;
     pthread_mutex_unlock(&table.lock);
+}
+
+bool algorithms_have(const char *name) {
+    bool has = false;
+    pthread_mutex_lock(&table.lock);
+    for (size_t i = 0; i < table.n && !has; i++)
+        has = !table.choices[i].forgotten && !strcmp(table.choices[i].name, name);
+    pthread_mutex_unlock(&table.lock);
+    return has;
 }
 
 void algorithms_begin_user(const void *user) {
@@ -208,7 +218,9 @@ enum status algorithms_parse(const char *text, size_t size, const char *name, st
                  memcmp(sum + strlen(LAST_WORD), hex, SHA256_HEX - 1) == 0 && text[size - 1] == '\n';
     if (!whole) return fail(e, ST_DATA, "%s is damaged: its checksum does not match", name);
     pthread_mutex_lock(&table.lock);
+    size_t before = table.n;
     enum status status = add_lines(text + first, sum, name, e);
+    if (status == ST_DATA) table.n = before;
     pthread_mutex_unlock(&table.lock);
     return status;
 }

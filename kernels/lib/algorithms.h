@@ -31,8 +31,8 @@ bool algorithms_find(const char *key, const void *user, struct algorithm *a);
  * counts as its user. Without memory for it, nothing is stored. */
 void algorithms_keep(const char *key, const void *user, struct algorithm *a);
 
-/* Forgets a product whose algorithm the library refused. */
-void algorithms_forget(const char *key);
+/* Forgets a product whose algorithm the library refused, if that is still its algorithm. */
+void algorithms_forget(const char *key, const struct algorithm *refused);
 
 /* Begins with a user of that address, which has used nothing. */
 void algorithms_begin_user(const void *user);
@@ -41,8 +41,11 @@ void algorithms_begin_user(const void *user);
  * fit into `size` are counted: "1f00a2b3 99e00c4d and 3 more"; "": none. */
 void algorithms_names(const void *user, char *text, size_t size);
 
+/* Returns whether a product has the algorithm of that name, of eight hex digits. */
+bool algorithms_have(const char *name);
+
 /* Adds the choices of a text for products without one. `name` is the file's. ST_DATA: it is damaged, or is no such
- * text; nothing is added. ST_MEMORY. */
+ * text, and nothing is added. ST_MEMORY. */
 enum status algorithms_parse(const char *text, size_t size, const char *name, struct error *e);
 
 /* Returns the text of all timed choices, and sets *size; the caller frees it. NULL: no memory. */

@@ -249,7 +249,7 @@ bool cuda_gemm_epilogue(const struct exec *x, enum precision precision, const st
             cublas_check(cuda, done, "cublasLtMatmul", __FILE__, __LINE__);
             return true;
         }
-        algorithms_forget(r.key);
+        algorithms_forget(r.key, &a);
     }
     return false;
 }

@@ -311,7 +311,7 @@ static void *call_all(void *number) {
     return NULL;
 }
 
-/* Threads that call at once get their own results, on the threads that each asks for, and their own sentences. */
+/* Threads that call at once get their own results and their own sentences. */
 START_TEST(threads_may_call_at_once) {
     pthread_t callers[CALLERS];
     int numbers[CALLERS];

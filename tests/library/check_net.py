@@ -184,7 +184,7 @@ def trained_apart(program, model):
 
 
 def start_faults(program, model, layer):
-    """How a layer's parameters differ from the program's at the start: names, shapes, constants, mean and deviation."""
+    """Differences of a layer's parameters from the program's at the start: names, shapes, constants, moments."""
     with tempfile.TemporaryDirectory() as folder:
         record = train(program, Setting("", PADDED, model, {"dim": WIDE}), folder, steps=1, **{"eval-every": 1})
         tensors, _ = export(program, record, folder, f"{folder}/drawn", "--initial")

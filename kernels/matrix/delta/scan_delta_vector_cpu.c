@@ -489,7 +489,7 @@ static void run(const struct call *c, enum pass pass) {
         struct scratch own = scratch_part(&all, p, parts);
         struct matrices m = matrices_of(&any, pass, &own);
         for (int64_t i = part.begin; i < part.end; i += most) {
-            struct head d[STATE_BUNDLE] = {any};
+            struct head d[STATE_BUNDLE] = {any}; /* gcc 12 at -O1 does not see that n >= 1 */
             int64_t n = part.end - i < most ? part.end - i : most;
             for (int64_t h = 0; h < n; h++) d[h] = head_at(c, &s, i + h);
             if (pass == PASS_FORWARD)

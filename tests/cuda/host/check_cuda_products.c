@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "harness/run/products.h"
 #include "harness/store/record_files.h"
+#include "kernels/lib/algorithms.h"
 #include "tests/lib/program.h"
 #include "tests/testing.h"
 
@@ -135,6 +137,26 @@ START_TEST(two_processes_write_at_the_same_time) {
 }
 END_TEST
 
+/* A record of a run that went on with other algorithms says so: its bits are of neither. */
+START_TEST(products_of_an_earlier_part_are_compared) {
+    struct algorithm first = {.code = {1}, .us = 2}, other = {.code = {3}, .us = 1};
+    struct place p = {.device = DEVICE_CUDA, .cuda = (struct cuda_context *)&first};
+    char names[64];
+    algorithms_begin_user(p.cuda);
+    algorithms_keep("a product", p.cuda, &first);
+    products_name(&p, names, sizeof names);
+    ck_assert_msg(strlen(names) == strlen("cuBLAS 12345678") && products_are(&p, names), "%s", names);
+    algorithms_forget("a product", &other);
+    ck_assert(products_are(&p, names));
+    algorithms_forget("a product", &first);
+    ck_assert(!products_are(&p, names));
+    algorithms_keep("a product", p.cuda, &other);
+    ck_assert(!products_are(&p, names) && products_are(&p, "cuBLAS"));
+    p.device = DEVICE_CPU;
+    ck_assert(products_are(&p, names));
+}
+END_TEST
+
 #endif
 
 Suite *check_cuda_products(void);
@@ -147,6 +169,7 @@ Suite *check_cuda_products(void) {
     tcase_add_test(tests, a_damaged_or_foreign_file_is_rebuilt);
     tcase_add_test(tests, a_run_needs_no_file);
     tcase_add_test(tests, two_processes_write_at_the_same_time);
+    tcase_add_test(tests, products_of_an_earlier_part_are_compared);
     suite_add_tcase(suite, tests);
 #endif
     return suite;

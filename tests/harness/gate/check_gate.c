@@ -303,6 +303,10 @@ START_TEST(words_that_are_missing_are_named) {
     expect_gate("--throughput --against /bin/true --benches linaer", 2, "did you mean 'linear'?");
     expect_gate("--throughput --against /bin/true --seconds 6", 2, "seconds");
     char flags[256];
+    snprintf(kept.commit, sizeof kept.commit, "0123456789abcdef");
+    keep();
+    snprintf(flags, sizeof flags, "--throughput --against %s --benches linear --pairs 1", own());
+    expect_gate(flags, 2, ", the baseline of 0123456789abcdef; name the program that wrote");
     const char *other = REAL_IS_DOUBLE ? named_program("LRNN", "./lrnn") : named_program("LRNN_F64", "./lrnn-f64");
     if (access(other, X_OK) != 0) { /* `make test` builds both */
         not_run("gate", "the refusal of another precision", "lrnn or lrnn-f64 is missing");
