@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "harness/cli/cli.h"
+#include "harness/study/plan_file.h"
 #include "harness/study/profile.h"
 #include "harness/store/clock.h"
 #include "kernels/kernel.h"
