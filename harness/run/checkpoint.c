@@ -5,7 +5,8 @@
  * the XXH3-128 of all bytes before it. It is written under a temporary name, fsynced and renamed, so the previous
  * checkpoint stays until the new one is complete. The run id in the header is the hash of the configuration with its
  * precision and numerics version. A checkpoint from another build (sources, flags, compiler) is refused without
- * --force-resume; on the CPU, so is one whose matrix products came from other kernels. */
+ * --force-resume; on the CPU, so is one whose matrix products came from other kernels. On a device, algorithms of
+ * products are chosen as the run goes on: if they differ from the checkpoint's, the record says so (products.h). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
