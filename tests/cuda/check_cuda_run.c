@@ -41,7 +41,7 @@ static void begin(void) {
 }
 
 static struct setup *device_run(const char *model, const char *mlp, const char *flag, const char *value) {
-    struct setup *s = small_run(program_folder, mlp, model, flag, value);
+    struct setup *s = smaller_run(program_folder, mlp, model, flag, value);
     snprintf(s->spec.config.device, sizeof s->spec.config.device, "cuda");
     s->spec.config.quiet = true;
     return s;
@@ -66,7 +66,7 @@ static void settle(struct trainer *t) {
 
 static void expect_training_of_the_cpu(const char *model, const char *mlp) {
     struct setup *there = device_run(model, mlp, "dropout", "0.1");
-    struct setup *here = small_run(program_folder, mlp, model, "dropout", "0.1");
+    struct setup *here = smaller_run(program_folder, mlp, model, "dropout", "0.1");
     struct trainer a, b;
     open_trainer(&a, there);
     open_trainer(&b, here);

@@ -110,7 +110,7 @@ struct thread {
 struct warp {
     unsigned mask, arrived, lanes; /* of the operation under way; lanes: those that exist */
     unsigned count;                /* operations done */
-    alignas(uint32_t) unsigned char slot[2][32][32];
+    cuda_host_given slot[2][32];
     size_t bytes;
 };
 
@@ -340,18 +340,17 @@ void *cuda_host_cluster_shared(void *mine, unsigned rank) {
     return blocks[rank].shared + (at - begin);
 }
 
-void cuda_host_exchange(unsigned mask, const void *value, void *result, size_t bytes, int from) {
+cuda_host_given cuda_host_exchange(unsigned mask, const cuda_host_given &value, size_t bytes, int from) {
     thread *self = running;
     warp *w = &warps[(size_t)self->warp];
     mask &= w->lanes;
     if (!(mask >> self->lane & 1)) cuda_host_die("a warp operation whose mask lacks the lane that executes it");
     if (w->arrived && (w->mask != mask || w->bytes != bytes))
         cuda_host_die("lanes of a warp are in different operations");
-    if (bytes > sizeof w->slot[0][0]) cuda_host_die("a warp exchange of more than 32 bytes");
     unsigned set = w->count & 1;
     w->mask = mask;
     w->bytes = bytes;
-    memcpy(w->slot[set][self->lane], value, bytes);
+    w->slot[set][self->lane] = value;
     w->arrived |= 1u << self->lane;
     if (w->arrived == mask) {
         w->arrived = 0;
@@ -362,20 +361,18 @@ void cuda_host_exchange(unsigned mask, const void *value, void *result, size_t b
         self->state = AT_WARP;
         pass_on();
     }
-    if (from < 0) return;
+    if (from < 0) return value;
     if (!(mask >> from & 1)) cuda_host_die("a shuffle from a lane that does not take part");
-    memcpy(result, w->slot[set][from], bytes);
+    return w->slot[set][from];
 }
 
 unsigned __ballot_sync(unsigned mask, int predicate) {
     unsigned bits = 0;
-    int lane = cuda_host_lane();
     warp *w = &warps[(size_t)running->warp];
-    unsigned char vote = predicate != 0, seen = 0;
     unsigned set = w->count & 1;
-    cuda_host_exchange(mask, &vote, &seen, 1, lane);
+    cuda_host_exchange(mask, {{predicate != 0}}, 1, -1);
     for (int i = 0; i < 32; i++)
-        if (mask & w->lanes & (1u << i)) bits |= (unsigned)w->slot[set][i][0] << i;
+        if (mask & w->lanes & (1u << i)) bits |= w->slot[set][i].words[0] << i;
     return bits;
 }
 
@@ -403,16 +400,16 @@ static float tf32_value(uint32_t bits) {
 }
 
 void cuda_host_mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-    fragments own;
+    cuda_host_given own = {};
     warp *w = &warps[(size_t)running->warp];
     const fragments *all[32];
     unsigned set = w->count & 1;
     int g = running->lane / 4, t = running->lane % 4;
     if (w->lanes != 0xffffffffu) cuda_host_die("mma.sync in a warp that has not all its lanes");
-    memcpy(own.a, a, sizeof own.a);
-    memcpy(own.b, b, sizeof own.b);
-    cuda_host_exchange(0xffffffffu, &own, nullptr, sizeof own, -1);
-    for (int lane = 0; lane < 32; lane++) all[lane] = (const fragments *)(const void *)w->slot[set][lane];
+    memcpy(own.words, a, sizeof a);
+    memcpy(own.words + 4, b, sizeof b);
+    cuda_host_exchange(0xffffffffu, own, sizeof(fragments), -1);
+    for (int lane = 0; lane < 32; lane++) all[lane] = (const fragments *)(const void *)&w->slot[set][lane];
     for (int k = 0; k < 8; k++) {
         const fragments *row = all[g * 4 + k % 4];
         float low = tf32_value(row->a[k / 4 * 2]), high = tf32_value(row->a[1 + k / 4 * 2]);

@@ -110,21 +110,27 @@ static inline cluster_group this_cluster() {
 }
 } // namespace cooperative_groups
 
-/* Gives `bytes` <= 32 of value to the warp and takes what lane `from` gave; from < 0: only waits. Every lane of the
- * mask must come. */
-void cuda_host_exchange(unsigned mask, const void *value, void *result, size_t bytes, int from);
+/* What a lane gives to its warp: always as many bytes, so that a copy is no call, which AddressSanitizer would follow. */
+struct cuda_host_given {
+    uint32_t words[8];
+};
+/* Gives the warp a value, of which `bytes` count, and returns what lane `from` gave; from < 0: only waits. Every lane of
+ * the mask must come. */
+cuda_host_given cuda_host_exchange(unsigned mask, const cuda_host_given &value, size_t bytes, int from);
 int cuda_host_lane(void);
 
 static inline void __syncwarp(unsigned mask = 0xffffffffu) {
-    char none = 0;
-    cuda_host_exchange(mask, &none, &none, 1, -1);
+    cuda_host_exchange(mask, {}, 1, -1);
 }
 
 template <class T> T __shfl_sync(unsigned mask, T value, int from, int width = 32) {
-    T result;
+    static_assert(sizeof value <= sizeof(cuda_host_given));
     int lane = cuda_host_lane();
-    cuda_host_exchange(mask, &value, &result, sizeof value, lane / width * width + (from & (width - 1)));
-    return result;
+    cuda_host_given given = {};
+    memcpy(given.words, &value, sizeof value);
+    given = cuda_host_exchange(mask, given, sizeof value, lane / width * width + (from & (width - 1)));
+    memcpy(&value, given.words, sizeof value);
+    return value;
 }
 
 template <class T> T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32) {

@@ -9,6 +9,9 @@
 /* 3 steps per epoch (the last of 44 rows), 30 steps, validation every 5; with one more flag, or NULL. */
 struct setup *small_run(const char *folder, const char *mlp, const char *model, const char *flag, const char *value);
 
+/* Like small_run, with a third as many rows: for devices, which tests may run on the host. The last step has 16. */
+struct setup *smaller_run(const char *folder, const char *mlp, const char *model, const char *flag, const char *value);
+
 /* Like small_run, for another task. */
 struct setup *small_run_of(const char *task, const char *folder, const char *mlp, const char *model, const char *flag,
                            const char *value);
