@@ -41,6 +41,7 @@ MORE = [  # which the peers' list lacks: (task, model, flags)
     (PADDED, "rwkv7:heads=2,vmix=yes", {"dim": 16, "layers": 2, "bidirectional": "yes"}),
     (TASK, "slice:structure=block,table=yes", {"dim": 16, "backbone": "slice"}),
     (TASK, "bdlru:blocks=4,m=2", {"dim": 16, "layer-scale": 0.5}),
+    (PADDED, "myosotis:heads=2,block=2,rhs=2", {"dim": 16}),
     (PADDED, "myosotis:heads=3", {"dim": 16, "pool": "top", "top-levels": 2}),
     (ARROWS, "bdlru:blocks=4,m=2", {"dim": 16, "backbone": "vision", "layers": 1, "encoder": "linear"}),
 ]
@@ -154,6 +155,9 @@ LAYERS = {
     },
     "myosotis:heads=16,levels=6": lambda: lrnn.torch.Myosotis(WIDE, heads=16, levels=6),
     "myosotis:heads=16,levels=6,selective=yes": lambda: lrnn.torch.Myosotis(WIDE, heads=16, levels=6, selective=True),
+    "myosotis:heads=6,levels=6,blocks=2,block=3,rhs=2": lambda: lrnn.torch.Myosotis(
+        WIDE, heads=6, levels=6, blocks=2, block=3, rhs=2
+    ),
 }
 
 

@@ -49,9 +49,38 @@ def hippo_frequencies(half: int) -> Tensor:
     return -w
 
 
+def bounded(theta: Tensor, beta: float) -> Tensor:
+    """beta Theta L^-H with L L^H = I + Theta^H Theta, of spectral norm below beta; beta 0: Theta (tree_bound.h)."""
+    if not beta:
+        return theta
+    kept = torch.linalg.cholesky(torch.eye(theta.shape[-1]).to(theta) + theta.mH @ theta)
+    return beta * torch.linalg.solve_triangular(kept, theta.mH, upper=False).mH
+
+
+def solve_blocks(u: Tensor, up: Tensor, down: Tensor | None, tree: Tree, arity: int, beta: float, form: str) -> Tensor:
+    """tree_solve with matrices: u (B,nodes,P,m,r), up and down (B,nodes,P,m,m). Eliminates level by level, leaves first
+    (the paper's appendix A.1 with A = I), in plain PyTorch: the library's op has numbers."""
+    b = bounded(up, beta)
+    c = bounded(down, beta) if down is not None else b.mH * (-1 if form == "skew" else 1)
+    diagonal = torch.eye(u.shape[-2]).to(u).expand(b.shape)
+    levels = torch.bincount(tree.level).tolist()
+    at = lambda x: list(x.split(levels, 1))  # noqa: E731  by level
+    b_at, c_at, d_at, u_at = at(b), at(c), at(diagonal), at(u)
+    for i in range(len(levels) - 1):
+        d_sum, u_sum = (
+            (c_at[i] @ torch.linalg.solve(d_at[i], y)).unflatten(1, (-1, arity)).sum(2) for y in (b_at[i], u_at[i])
+        )
+        d_at[i + 1], u_at[i + 1] = d_at[i + 1] - d_sum, u_at[i + 1] - u_sum
+    x = [torch.linalg.solve(d_at[-1], u_at[-1])]
+    for i in range(len(levels) - 2, -1, -1):
+        above = x[0].repeat_interleave(arity, 1)
+        x.insert(0, torch.linalg.solve(d_at[i], u_at[i] - b_at[i] @ above))
+    return torch.cat(x, 1)
+
+
 class Myosotis(Mixer):
     """(B,nodes,D) -> (B,nodes,D): the rows are the nodes of a tree, leaves first, as `append` of lrnn.load's nets makes
-    them from tokens. levels = 0: what fits the rows."""
+    them from tokens. levels = 0: what fits the rows. With block or rhs above 1 it is solved by plain PyTorch."""
 
     causal = False
     defaults = {
@@ -69,10 +98,9 @@ class Myosotis(Mixer):
     }
 
     def starts(self, dim: int) -> dict[str, Tensor]:
-        heads, blocks, form, started = self.o["heads"], self.o["blocks"], self.o["form"], {}
+        m, blocks, form, started = self.o["block"], self.o["blocks"], self.o["form"], {}
+        heads = self.o["heads"] * m  # component i of head h begins as head i P + h of m P scalar ones
         arity, levels, share = self.o["arity"], self.o["levels"], self.o["share"]
-        if self.o["block"] != 1 or self.o["rhs"] != 1:
-            raise ValueError("block and rhs are 1 in this layer; the program trains nets with larger ones")
         if share != "head" and not levels:
             raise ValueError(f"share={share} has a coupling for each {share} of the tree; give levels")
         rows = {"head": 1, "level": levels - 1, "node": Tree.count(arity, levels) - 1 if levels else 0}[share]
@@ -80,17 +108,18 @@ class Myosotis(Mixer):
         angle = delta * hippo_frequencies(heads // blocks).repeat(blocks)
         radius = torch.exp(-delta / 2).clamp(max=0.99)
         size = radius if form == "skew" else radius / torch.sqrt(1 - radius**2)
-        re, im = (-size * f(angle) for f in (torch.cos, torch.sin))
-        kind = torch.get_default_dtype()
+        diagonal = torch.eye(m, dtype=torch.float64)[:, :, None]
+        re, im = ((diagonal * (-size * f(angle)).view(m, -1)).flatten() for f in (torch.cos, torch.sin))
+        kind, systems = torch.get_default_dtype(), heads * self.o["rhs"]
         for side, sign in (("up", 1), ("down", -1)) if form == "free" else (("up", 1),):
             started[f"{side}.re"] = re.to(kind).repeat(rows, 1)
             started[f"{side}.im"] = (sign * im).to(kind).repeat(rows, 1)
             for plane in ("re", "im") if self.o["selective"] else ():
-                started[f"{side}.weight.{plane}"] = torch.zeros(heads, dim)
+                started[f"{side}.weight.{plane}"] = torch.zeros(heads * m, dim)
         for plane in ("re", "im"):
-            started[f"in.{plane}"] = start_normal(heads, dim, sd=1 / math.sqrt(2 * dim))
+            started[f"in.{plane}"] = start_normal(systems, dim, sd=1 / math.sqrt(2 * dim))
         for plane in ("re", "im"):
-            started[f"out.{plane}"] = start_normal(dim, heads, sd=1 / math.sqrt(2 * heads))
+            started[f"out.{plane}"] = start_normal(dim, systems, sd=1 / math.sqrt(2 * systems))
         started["skip"] = torch.randn(dim)
         return started
 
@@ -126,13 +155,19 @@ class Myosotis(Mixer):
         if tree.nodes > 1:
             couplings = [self.theta(x, self.up, tree), self.theta(x, self.down, tree) if form == "free" else None]
         else:
-            couplings[0] = torch.zeros_like(u)
+            couplings[0] = u.new_zeros(*u.shape[:2], self.o["heads"] * self.o["block"] ** 2)
         if used is not None:
             u = u * used[..., None]
             tied = torch.cat([used[:, :-1] & used[:, tree.parent], used[:, -1:]], 1)[..., None]
             couplings = [t * tied if t is not None else None for t in couplings]
         beta = {"pd": rho / (2 * math.sqrt(arity)), "skew": 0.0}.get(form, rho / (arity + 1))
-        z = tree_solve(u, *couplings, arity=arity, beta=beta, form=FORMS[form])
+        m, r = self.o["block"], self.o["rhs"]
+        if m == r == 1:
+            z = tree_solve(u, *couplings, arity=arity, beta=beta, form=FORMS[form])
+        else:
+            b, c = (t if t is None else t.unflatten(2, (m, m, -1)).permute(0, 1, 4, 2, 3) for t in couplings)
+            sides = u.unflatten(2, (m, r, -1)).permute(0, 1, 4, 2, 3)
+            z = solve_blocks(sides, b, c, tree, arity, beta, FORMS[form]).permute(0, 1, 3, 4, 2).flatten(2)
         return 2 * (z @ out.T).real + self.skip * x
 
 
