@@ -47,7 +47,7 @@ struct report_flags {
          0},                                                                                                           \
     {                                                                                                                  \
         "where", OPT_TEXT_FIELD, AT(where), "", 0, 0, NULL,                                                            \
-            "show only runs with these options: 'dim=64 model.m=2 lr=0.001'; default: all", 0                          \
+            "show only runs with these options: 'dim=64 model.m=2|3 lr=0.001'; default: all", 0                        \
     }
 
 static const struct option report_options[] = {

@@ -11,16 +11,21 @@
 
 static const struct report_filter everything = {0};
 
-/* Rewrites a value of the filter in the form that row keys have. If the option does not accept the value, it stays
- * unchanged, because an old record may have it; `why` then gets the reason. */
+/* Rewrites a value of the filter in the form that row keys have, or each of the values between |. If the option does not
+ * accept one, it stays unchanged, because an old record may have it; `why` then gets the reason. */
 static enum status write_as_in_keys(struct label *where, int i, struct error *why, struct error *e) {
-    char key[128], canonical[OPTION_TEXT + 1];
+    char key[128], all[LABEL_TEXT] = "", value[LABEL_TEXT], canonical[OPTION_TEXT + 1];
     snprintf(key, sizeof key, "%s", label_key(where, i));
     struct error untaken;
-    if (row_key_canonical(key, "--where", label_value(where, i), canonical, sizeof canonical, &untaken) == ST_OK)
-        return label_set(where, key, canonical, e);
-    *why = untaken;
-    return ST_OK;
+    size_t used = 0;
+    for (const char *at = label_value(where, i);; at++) {
+        TRY(text_part(&at, "|", value, sizeof value, e));
+        bool taken = row_key_canonical(key, "--where", value, canonical, sizeof canonical, &untaken) == ST_OK;
+        if (!taken) *why = untaken;
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", taken ? canonical : value, *at ? "|" : "");
+        if (used >= sizeof all) return fail(e, ST_USAGE, "--where %s: the values are longer than this takes", key);
+        if (!*at) return label_set(where, key, all, e);
+    }
 }
 
 static int by_id(const void *left, const void *right) {
@@ -107,12 +112,20 @@ static const char *value_of(const struct run *run, const struct label *key, cons
     return number;
 }
 
+/* Whether a value is one of those between |. */
+static bool is_one_of(const char *value, const char *wanted) {
+    size_t n = strlen(value);
+    for (; wanted; wanted = strchr(wanted, '|'), wanted += wanted != NULL)
+        if (!strncmp(wanted, value, n) && (wanted[n] == '|' || !wanted[n])) return true;
+    return false;
+}
+
 bool filter_matches(struct filter *f, const struct run *run, const struct label *key) {
     bool all = true;
     for (int i = 0; i < f->where.n; i++) {
         char number[64];
         const char *value = value_of(run, key, label_key(&f->where, i), number);
-        bool same = value && strcmp(value, label_value(&f->where, i)) == 0;
+        bool same = value && is_one_of(value, label_value(&f->where, i));
         f->met[i] = f->met[i] || value;
         f->found[i] = f->found[i] || same;
         all = all && same;

@@ -18,7 +18,7 @@ struct report_filter {
      * the table's profile is the one that all its runs share, or custom. */
     const char *together;
     const char
-        *where; /* "dim=64 model.heads=1 lr=0.001": values of the row key (harness/study/row_key.h), rate or seed */
+        *where; /* "dim=64 model.heads=1|2 lr=0.001": values of the row key (harness/study/row_key.h), rate or seed */
     /* only the runs with these ids, in this order; NULL: all, ordered by the list of models, then by parameters */
     const char *const *runs;
     int n_runs;

@@ -347,6 +347,11 @@ START_TEST(the_filter_chooses_several_tasks_and_runs_by_their_options) {
     ck_tables(NULL, "model.hidden=016", 1, "s5", "lstm");
     ck_tables("s5", "task.n_train=100k model.m=02", 1, "s5", "bdlru");
     ck_tables(NULL, "numerics=1+clip.2", 1, "s3", "lru");
+    ck_tables(NULL, "dim=32|0128", 1, "s5", "bdlru");
+    ck_tables(NULL, "dim=128|64 numerics=1+clip.2|2", 1, "s3", "lru");
+    ck_tables("s5", "model.hidden=8|16", 1, "s5", "lstm");
+    ck_finds_nothing("dim=6|12|1280", ST_DATA, "no finished run where dim=6|12|1280");
+    ck_finds_nothing("dim=32|much", ST_USAGE, "dim=much (--where): expected a whole number");
     ck_finds_nothing("dim=32", ST_DATA, "no finished run where dim=32");
     ck_finds_nothing("dim=64 numerics=2", ST_DATA, "where dim=64 numerics=2");
     ck_finds_nothing("width=64", ST_USAGE, "--where width=64: no run");
