@@ -25,5 +25,5 @@ END {
     if (NR < 2) { print "library_table.awk: the file has no rows" > "/dev/stderr"; exit 1 }
     print ""
     printf "- Forward and backward of BD-LRU, batch %d, %d states, PyTorch %s; ratios to ours.\n", batch, states, torch
-    print "- On one thread: time of the processor." (many ? " On two: time that passed, while other programs ran." : "")
+    print "- On one thread: time of the processor." (many ? " On two: time that passed." : "")
 }
