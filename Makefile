@@ -105,7 +105,8 @@ WARN_CXX := -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers $
 # The kernels have many template instances. So checks that AddressSanitizer makes as well are off, cuda_host.h forces no
 # inlining, and -Og is used: it compiles in two thirds of the time of -O1, and the code runs as fast. What runs them,
 # cuda_host.cc, takes half of the time.
-sanitized_cu = $(if $(findstring tests/cuda/cuda_host.cc,$<),-O2,-Og) -fno-sanitize=null,object-size,vptr,pointer-overflow
+sanitized_cu = $(if $(findstring tests/cuda/cuda_host.cc,$<),-O2,-Og) \
+               -fno-sanitize=null,object-size,vptr,pointer-overflow
 CXXFLAGS_HOST = -std=c++20 $(filter-out -std=gnu11,$(FLAGS)) $(cuda_defines) \
                 $(if $(SANITIZE),$(sanitized_cu))
 # The assembler warns of a kernel that spills registers, which costs no time.

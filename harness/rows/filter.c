@@ -11,8 +11,8 @@
 
 static const struct report_filter everything = {0};
 
-/* Rewrites a value of the filter in the form that row keys have, or each of the values between |. If the option does not
- * accept one, it stays unchanged, because an old record may have it; `why` then gets the reason. */
+/* Rewrites a value of the filter, or each of the values between |, in the form that row keys have. If the option does
+ * not accept one, it stays unchanged, because an old record may have it; `why` then gets the reason. */
 static enum status write_as_in_keys(struct label *where, int i, struct error *why, struct error *e) {
     char key[128], all[LABEL_TEXT] = "", value[LABEL_TEXT], canonical[OPTION_TEXT + 1];
     snprintf(key, sizeof key, "%s", label_key(where, i));

@@ -110,12 +110,12 @@ static inline cluster_group this_cluster() {
 }
 } // namespace cooperative_groups
 
-/* What a lane gives to its warp: always as many bytes, so that a copy is no call, which AddressSanitizer would follow. */
+/* What a lane gives to its warp: always as many bytes, so that the compiler copies them without a call. */
 struct cuda_host_given {
     uint32_t words[8];
 };
-/* Gives the warp a value, of which `bytes` count, and returns what lane `from` gave; from < 0: only waits. Every lane of
- * the mask must come. */
+/* Gives the warp a value, whose first `bytes` count, and returns what lane `from` gave; from < 0: only waits. Every lane
+ * of the mask must come. */
 cuda_host_given cuda_host_exchange(unsigned mask, const cuda_host_given &value, size_t bytes, int from);
 int cuda_host_lane(void);
 
