@@ -114,8 +114,8 @@ static inline cluster_group this_cluster() {
 struct cuda_host_given {
     uint32_t words[8];
 };
-/* Gives the warp a value, whose first `bytes` count, and returns what lane `from` gave; from < 0: only waits. Every lane
- * of the mask must come. */
+/* Gives the warp a value, whose first `bytes` count, and returns what lane `from` gave; from < 0: only waits. Every
+ * lane of the mask must come. */
 cuda_host_given cuda_host_exchange(unsigned mask, const cuda_host_given &value, size_t bytes, int from);
 int cuda_host_lane(void);
 
