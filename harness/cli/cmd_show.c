@@ -66,7 +66,7 @@ static enum status show(const char *out, const struct run_record *r, struct erro
         printf("%s rerun %.8s --out %s\n\n", shell_program(), run.run_id, shell_word(out, folder, sizeof folder));
     } else
         printf("again: not here: %s\n\n", why.text);
-    if (rerun_rounds(&run, products, sizeof products))
+    if (rerun_rounds(&run, NULL, products, sizeof products))
         printf("%s: it repeats to rounding, not bit for bit\n\n", products);
     print_fields(&run);
     print_curve(r);
@@ -109,7 +109,7 @@ static enum status rerun_it(const struct flags *f, const char *out, const struct
     TRY(rerun_do(r, out, f->threads, f->keep, &result, e));
     printf("run %.8s: %s\n", r->run.run_id, result.text);
     if (result.agrees) return ST_OK;
-    if (rerun_rounds(&r->run, products, sizeof products))
+    if (rerun_rounds(&r->run, result.products, products, sizeof products))
         return fail(e, ST_FAIL, "the second run of %.8s is not the first, which was to be expected: %s", r->run.run_id,
                     products);
     return fail(e, ST_FAIL, "the second run of %.8s is not the first", r->run.run_id);

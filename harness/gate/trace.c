@@ -116,7 +116,7 @@ const char *trace_arithmetic(void) {
 #endif
 }
 
-const double trace_tuned_bounds[2][TRACE_POINTS] = {{1e-6, 3e-5, 5e-2}, {1e-14, 1e-12, 1e-7}};
+const double trace_tuned_bounds[2][TRACE_POINTS] = {{1e-6, 3e-5, 5e-2}, {5e-14, 1e-12, 1e-7}};
 
 bool trace_find(const char *name, struct trace *t) {
     char listed[TRACE_TEXT];

@@ -67,9 +67,10 @@ enum status rerun_command(const struct run_record *r, char *text, size_t size, s
     return status;
 }
 
-bool rerun_rounds(const struct run *run, char *text, size_t size) {
-    const char *then = run_products(run), *now = gemm_library();
-    bool other = *then && strcmp(run->backend, "cpu") == 0 && strcmp(then, now) != 0, mixed = run->mixed_builds == 1;
+bool rerun_rounds(const struct run *run, const char *now, char *text, size_t size) {
+    const char *then = run_products(run);
+    if (!now) now = strcmp(run->backend, "cpu") == 0 ? gemm_library() : then;
+    bool other = *then && strcmp(then, now) != 0, mixed = run->mixed_builds == 1;
     text[0] = '\0';
     if (other)
         snprintf(text, size, "its matrices were multiplied by %s, and are by %s here", then, now);
@@ -195,6 +196,7 @@ static enum status train_again(struct setup *s, const struct run_record *r, cons
     struct open_record *second;
     TRY(run_record_open("rerun", folder, r->run.run_id, &second, e));
     result->agrees = compare(r, &second->record, result->text, sizeof result->text);
+    snprintf(result->products, sizeof result->products, "%s", run_products(&second->record.run));
     record_close(second);
     if (!keep) remove_traces(folder, s->id.run_id);
     return ST_OK;

@@ -9,13 +9,15 @@
 enum status rerun_command(const struct run_record *r, char *text, size_t size, struct error *e);
 
 /* Tells whether the rerun of a recorded run can agree only up to rounding. The reasons are that its matrix products
- * used other kernels than this program uses on this CPU, or that a second build continued the run. `text` gets the
- * reason as a part of a sentence, or "". */
-bool rerun_rounds(const struct run *run, char *text, size_t size);
+ * used other kernels than `now` names, or that a second build continued the run. now: those of the second run; NULL:
+ * there is none yet, and on a CPU they are this program's, on a device not known. `text` gets the reason as a part of a
+ * sentence, or "". */
+bool rerun_rounds(const struct run *run, const char *now, char *text, size_t size);
 
 struct rerun_result {
     bool agrees;
-    char text[512]; /* what agrees, or the first difference */
+    char text[512];             /* what agrees, or the first difference */
+    char products[RECORD_TEXT]; /* run_products of the second run */
 };
 
 /* Trains the run again in OUT/rerun, and compares every point of the curve, every evaluation and the best weights. Then

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "harness/rows/rows.h"
+#include "harness/run/rerun.h"
 #include "harness/study/config.h"
 #include "harness/study/profile.h"
 #include "harness/store/record_files.h"
@@ -227,6 +228,17 @@ START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     expect_text(out, "\"steps\":null,\"params\":null", arguments);
     arena_free(&arena);
     free(r);
+}
+END_TEST
+
+/* What a device's products will be is known only after the second run. */
+START_TEST(other_products_of_a_device_explain_other_bits) {
+    struct run device = {.backend = "cuda", .kernel = "add_cuda, cuBLAS 12345678"};
+    char why[256];
+    ck_assert(!rerun_rounds(&device, NULL, why, sizeof why) && !*why);
+    ck_assert(!rerun_rounds(&device, "cuBLAS 12345678", why, sizeof why) && !*why);
+    ck_assert(rerun_rounds(&device, "cuBLAS 87654321", why, sizeof why));
+    ck_assert_str_eq(why, "its matrices were multiplied by cuBLAS 12345678, and are by cuBLAS 87654321 here");
 }
 END_TEST
 
@@ -556,6 +568,7 @@ Suite *check_runs(void) {
     tcase_add_test(c, a_run_on_record_says_since_when);
     tcase_add_test(c, a_run_that_met_nan_is_repeated_too);
     tcase_add_test(c, a_run_again_has_the_same_bits_and_says_when_not);
+    tcase_add_test(c, other_products_of_a_device_explain_other_bits);
     tcase_add_test(c, a_record_is_a_config_file);
     tcase_add_test(c, a_record_names_its_task_and_leaves_the_talk_to_the_call);
     tcase_add_test(c, a_run_of_no_profile_is_grouped_as_custom);
