@@ -23,7 +23,9 @@ static enum status write_as_in_keys(struct label *where, int i, struct error *wh
         bool taken = row_key_canonical(key, "--where", value, canonical, sizeof canonical, &untaken) == ST_OK;
         if (!taken) *why = untaken;
         used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", taken ? canonical : value, *at ? "|" : "");
-        if (used >= sizeof all) return fail(e, ST_USAGE, "--where %s: the values are longer than this takes", key);
+        if (used >= sizeof all)
+            return fail(e, ST_USAGE, "--where %s: its values are longer than %zu characters; name fewer", key,
+                        sizeof all - 1);
         if (!*at) return label_set(where, key, all, e);
     }
 }

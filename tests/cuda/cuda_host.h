@@ -110,7 +110,7 @@ static inline cluster_group this_cluster() {
 }
 } // namespace cooperative_groups
 
-/* What a lane gives to its warp: always as many bytes, so that the compiler copies them without a call. */
+/* A value that a lane gives to its warp. Its size is fixed, so that the compiler copies it without a call. */
 struct cuda_host_given {
     uint32_t words[8];
 };

@@ -64,8 +64,7 @@ def solve_blocks(u: Tensor, up: Tensor, down: Tensor | None, tree: Tree, arity: 
     c = bounded(down, beta) if down is not None else b.mH * (-1 if form == "skew" else 1)
     diagonal = torch.eye(u.shape[-2]).to(u).expand(b.shape)
     levels = torch.bincount(tree.level).tolist()
-    at = lambda x: list(x.split(levels, 1))  # noqa: E731  by level
-    b_at, c_at, d_at, u_at = at(b), at(c), at(diagonal), at(u)
+    b_at, c_at, d_at, u_at = (list(x.split(levels, 1)) for x in (b, c, diagonal, u))
     for i in range(len(levels) - 1):
         d_sum, u_sum = (
             (c_at[i] @ torch.linalg.solve(d_at[i], y)).unflatten(1, (-1, arity)).sum(2) for y in (b_at[i], u_at[i])

@@ -231,7 +231,7 @@ START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
 }
 END_TEST
 
-/* What a device's products will be is known only after the second run. */
+/* Only the second run shows which products a device uses. */
 START_TEST(other_products_of_a_device_explain_other_bits) {
     struct run device = {.backend = "cuda", .kernel = "add_cuda, cuBLAS 12345678"};
     char why[256];

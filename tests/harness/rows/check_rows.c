@@ -352,6 +352,9 @@ START_TEST(the_filter_chooses_several_tasks_and_runs_by_their_options) {
     ck_tables("s5", "model.hidden=8|16", 1, "s5", "lstm");
     ck_finds_nothing("dim=6|12|1280", ST_DATA, "no finished run where dim=6|12|1280");
     ck_finds_nothing("dim=32|much", ST_USAGE, "dim=much (--where): expected a whole number");
+    char many[4 + 5 * 800 + 1] = "dim=1k"; /* each of its values is longer in keys */
+    while (strlen(many) + 3 < sizeof many) strcat(many, "|1k");
+    ck_finds_nothing(many, ST_USAGE, "--where dim: its values are longer than 4095 characters; name fewer");
     ck_finds_nothing("dim=32", ST_DATA, "no finished run where dim=32");
     ck_finds_nothing("dim=64 numerics=2", ST_DATA, "where dim=64 numerics=2");
     ck_finds_nothing("width=64", ST_USAGE, "--where width=64: no run");
