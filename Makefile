@@ -155,7 +155,7 @@ HOST_CC := $(if $(filter host,$(cuda_mode)),$(wildcard tests/cuda/*.cc tests/cud
 HOST_TESTS := $(filter tests/cuda/host/check_%,$(HOST_CC))
 # The sources that differ by CUDA mode: they use cuda_defines, a list of CUDA's suites or the flags of the build.
 own_src := core/place.c core/place_stream.c kernels/registry.c library/device.c harness/store/version.c \
-           tests/main.c $(wildcard tests/cuda/*.c tests/cuda/host/*.c)
+           tests/main.c tests/torture/main.c $(wildcard tests/cuda/*.c tests/cuda/host/*.c)
 to_objs = $(patsubst %.c,$(OBJ)/%.o,$(filter-out $(own_src),$(1))) $(patsubst %.c,$(OWN)/%.o,$(filter $(own_src),$(1)))
 main  := $(OBJ)/harness/main.o
 objs  := $(call to_objs,$(SRC)) $(CU:%.cu=$(OWN)/%.cu.o) \
@@ -165,7 +165,7 @@ lib   := $(filter-out $(main),$(objs))
 shapes_objs  := $(call to_objs,$(wildcard tests/shapes/*.c tests/lib/*.c))
 twins_objs   := $(call to_objs,$(wildcard tests/twins/*.c tests/lib/*.c))
 torture_objs := $(call to_objs,$(wildcard tests/torture/*.c tests/lib/*.c) \
-                 $(patsubst %,tests/faults/%.c,exercise damage flips power scale spawn surroundings) \
+                 $(patsubst %,tests/faults/%.c,exercise damage flips power refused scale spawn surroundings) \
                  tests/harness/run/small_run.c)
 big_objs     := $(call to_objs,$(wildcard tests/big/*.c tests/lib/*.c))
 golden_objs  := $(call to_objs,$(patsubst %,tests/golden/%.c,write trace_file defaults) tests/lib/workers.c)
@@ -183,8 +183,8 @@ SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
         layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install uninstall \
         clean help FORCE
 .PHONY: library wheel suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved
-.PHONY: tsan test-big torture torture-flips fuzz-coverage example reproduce test-workflows test-containers test-red \
-        test-released test-fused
+.PHONY: tsan test-big torture torture-sanitized fuzz-coverage example reproduce test-workflows test-containers \
+        test-red test-released test-fused
 .DELETE_ON_ERROR:
 
 # --- build ------------------------------------------------------------------------------------------------------------
@@ -542,7 +542,7 @@ fuzz-coverage: $(PARSERS:%=$(COVERED)/%.o) $(lib) $(tobjs)
 	@for p in $(PARSERS); do gcov -n -o $(COVERED)/$$p.o $$p.c 2>/dev/null | \
 	  sed -n "/^File '.*\.c'/{n;s|^Lines executed:|$$p.c  |p}"; done
 
-# Runs the heavy forms of the suites flips (20 000 cases, sanitized), fuzz (a quarter of the time) and faults, and
+# Runs the heavy forms of the suites flips and cuda_refused (sanitized), fuzz (a quarter of the time) and faults, and
 # beside them fuzz-kernels in one process: MINUTES=5 in all but for flips, at most N= cases of an exercise, the
 # counts into TO=. Each fuzzer gets a second more, as 0 would be no limit. The output of fuzz-kernels comes by
 # descriptor 3, as the tested programs would read standard input.
@@ -550,16 +550,15 @@ MINUTES ?= 5
 TO ?= $(BUILD)/torture.csv
 torture: $(LRNN) $(FAULTS) $(TORTURE) $(TWINS)
 	@CHECK_JOBS=1 $(TWINS) --seconds $$(($(MINUTES) * 60))s 2>&1 | { failed=0; \
-	  $(MAKE) --no-print-directory SANITIZE=1 CUDA=0 WERROR=0 BUILD=$(BUILD)/asan torture-flips </dev/null || \
-	    failed=1; \
+	  $(sanitized) torture-sanitized </dev/null || failed=1; \
 	  $(MAKE) --no-print-directory -O fuzz FUZZ_SECONDS=$$(($(MINUTES) * 15 / $(words $(FUZZ)) + 1)) \
 	    >$(BUILD)/fuzz.log 2>&1 </dev/null || { cat $(BUILD)/fuzz.log; failed=1; }; \
 	  LRNN=$(LRNN) LRNN_FAULTS=$(FAULTS) $(TORTURE) --time $$(($(MINUTES) * 40))s $(call flag,N,--cases) \
-	    --sanitized $(BUILD)/asan/torture.csv --fuzz $(BUILD)/fuzz.log --kernels /dev/fd/3 --to $(TO) \
+	    --sanitized $(BUILD)/sanitize/torture.csv --fuzz $(BUILD)/fuzz.log --kernels /dev/fd/3 --to $(TO) \
 	    3<&0 </dev/null || failed=1; exit $$failed; }
 
-torture-flips: $(TORTURE)
-	@$(TORTURE) $(call flag,N,--cases) --to $(BUILD)/torture.csv
+torture-sanitized: $(TORTURE) $(LRNN)
+	@LRNN=$(LRNN) $(TORTURE) --time $$(($(MINUTES) * 20))s $(call flag,N,--cases) --to $(BUILD)/torture.csv
 
 # .ci/run is for every change, this for every night.
 nightly:

@@ -4,8 +4,9 @@
     tests/ci/steps.py ci/github.yml pull_request|push
     tests/ci/steps.py ci/gitlab.yml merge_request|push
 
-It also looks that actions are pinned to a commit, images to a release and a day, that steps use no expression of the
-service, and that no condition is one that this script does not know. Exit 1: something of that does not hold.
+It also looks that actions are pinned to a commit, images to a release and a day, packages to the archive of a day, that
+steps use no expression of the service, and that no condition is one that this script does not know. Exit 1: something
+of that does not hold.
 """
 import re
 import shlex
@@ -14,6 +15,7 @@ import sys
 import yaml
 
 PINNED_ACTION = re.compile(r"^[\w-]+(/[\w-]+)+@[0-9a-f]{40}$")
+PINNED_MIRROR = re.compile(r"^http://snapshot\.debian\.org/archive/debian/\d{8}T\d{6}Z$")
 PINNED_IMAGE = re.compile(r"^[\w./-]+:[a-z]+-\d{8}(-slim)?$")
 
 
@@ -33,6 +35,14 @@ def holds(condition, event):
     return known[condition]
 
 
+def variables(values):
+    """The steps run with this machine's packages, which MIRROR would replace by those of a day."""
+    if not PINNED_MIRROR.match(values.get("MIRROR", "")):
+        wrong("MIRROR is not the archive of a day")
+    for key, value in values.items():
+        yield f"export {key}='{'' if key == 'MIRROR' else value}'"
+
+
 def github(workflow, event):
     on = workflow[True]  # YAML 1.1 reads the key `on` as true
     if set(on) != {"pull_request", "push"}:
@@ -43,8 +53,7 @@ def github(workflow, event):
         runs = [step for step in job["steps"] if "run" in step]
         if runs:
             check_image(job.get("container"))
-        for key, value in job.get("env", {}).items():
-            yield f"export {key}='{value}'"
+        yield from variables(job.get("env", {}))
         for step in job["steps"]:
             uses = step.get("uses")
             if uses and not PINNED_ACTION.match(uses):
@@ -58,8 +67,7 @@ def github(workflow, event):
 
 def gitlab(workflow, event):
     check_image(workflow["image"])
-    for key, value in workflow["variables"].items():
-        yield f"export {key}='{value}'"
+    yield from variables(workflow["variables"])
     for name, job in workflow.items():
         if not isinstance(job, dict) or "script" not in job or (job.get("rules") and event != "push"):
             continue

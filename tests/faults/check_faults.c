@@ -86,6 +86,18 @@ START_TEST(power_that_goes_takes_no_finished_run) {
 }
 END_TEST
 
+START_TEST(power_that_goes_during_a_bench_takes_no_finished_run) {
+    struct tally t = {0};
+    power_bench_exercise(2, 3, 40, 0, &t);
+    expect_nothing_lost(&t);
+    ck_assert_int_gt(t.tried, 100);
+    ck_assert_int_gt(t.failed, 2);
+    t = (struct tally){0};
+    power_bench_exercise(2, 2, 1 << 20, 1, &t);
+    ck_assert_int_gt(t.bad, 0);
+}
+END_TEST
+
 START_TEST(kills_take_no_finished_run) {
     struct tally t = {0};
     for (uint64_t seed = 1; seed <= 10 && t.failed == 0; seed++) kill_exercise(4, 8, seed, 0, &t);
@@ -470,6 +482,7 @@ Suite *check_faults(void) {
                                   memory_that_is_refused_is_said,
                                   a_list_of_runs_is_whole_or_refused,
                                   power_that_goes_takes_no_finished_run,
+                                  power_that_goes_during_a_bench_takes_no_finished_run,
                                   kills_take_no_finished_run,
                                   a_damaged_file_is_told_or_gives_the_same,
                                   writers_of_the_same_runs_and_weights_mix_nothing,

@@ -144,24 +144,72 @@ void fault_exercise(int command, const char *kind, enum fault fault, long most, 
 
 /* --- power -------------------------------------------------------------------------------------------------------- */
 
-void power_exercise(int choices, int forgetful, struct tally *t) {
+/* The store of programs that write down what they do to files. */
+struct logged {
     char folder[SCRATCH_BYTES], store[SCRATCH_BYTES + 16], log[SCRATCH_BYTES + 16], library[4096], wish[128];
-    char arguments[1024];
+    const char *variables[3];
+};
+
+static void logged_begin(struct logged *l) {
+    scratch_make(l->folder);
+    snprintf(l->store, sizeof l->store, "%s/store", l->folder);
+    snprintf(l->log, sizeof l->log, "%s/log", l->folder);
+    snprintf(l->wish, sizeof l->wish, "LRNN_FILE_LOG=%s", l->log);
+    l->variables[0] = preload(l->library);
+    l->variables[1] = l->wish;
+    l->variables[2] = NULL;
+}
+
+void power_exercise(int choices, int forgetful, struct tally *t) {
     struct power_log power = {0};
-    scratch_make(folder);
-    snprintf(store, sizeof store, "%s/store", folder);
-    snprintf(log, sizeof log, "%s/log", folder);
-    snprintf(wish, sizeof wish, "LRNN_FILE_LOG=%s", log);
-    const char *variables[] = {preload(library), wish, NULL};
+    struct logged l;
+    char arguments[1024];
+    logged_begin(&l);
     for (long seed = 1; seed <= 3; seed++) {
-        snprintf(arguments, sizeof arguments, TRAIN, store, seed);
-        ck_assert_int_eq(run_words(folder, variables, arguments), 0);
-        power_promise(&power, log);
+        snprintf(arguments, sizeof arguments, TRAIN, l.store, seed);
+        ck_assert_int_eq(run_words(l.folder, l.variables, arguments), 0);
+        power_promise(&power, l.log, 1);
     }
-    power_read(&power, log, forgetful);
-    power_replay(&power, store, choices, &t->tried, &t->bad, t->first, sizeof t->first);
+    power_read(&power, l.log, forgetful);
+    power_replay(&power, l.store, choices, 1, NULL, t);
     power_free(&power);
-    scratch_remove(folder);
+    scratch_remove(l.folder);
+}
+
+/* The store of a bench that ended, for bench_goes_on. */
+static struct {
+    char store[SCRATCH_BYTES + 16];
+    int runs;
+} whole_bench;
+
+static void bench_goes_on(const char *folder, struct tally *t) {
+    char arguments[1024], store[SCRATCH_BYTES + 16];
+    snprintf(arguments, sizeof arguments, BENCH, whole_bench.runs, folder);
+    snprintf(store, sizeof store, "%s/store", folder);
+    int status = run_words(folder, NULL, arguments);
+    char *text = said(folder, "err");
+    if (status != 0) bad(t, "the bench that goes on after the power went ends with %d: %.300s", status, text);
+    compare_stores(store, whole_bench.store, whole_bench.runs, t);
+    snprintf(arguments, sizeof arguments, "store check %s", store);
+    if (run_words(folder, NULL, arguments) != 0) bad(t, "its folder is not whole: lrnn %s fails", arguments);
+    t->failed++;
+    free(text);
+}
+
+void power_bench_exercise(int runs, int choices, int every, int forgetful, struct tally *t) {
+    struct power_log power = {0};
+    struct logged l;
+    char arguments[1024];
+    logged_begin(&l);
+    snprintf(arguments, sizeof arguments, BENCH, runs, l.folder);
+    ck_assert_int_eq(run_words(l.folder, l.variables, arguments), 0);
+    power_promise(&power, l.log, runs);
+    power_read(&power, l.log, forgetful);
+    snprintf(whole_bench.store, sizeof whole_bench.store, "%s", l.store);
+    whole_bench.runs = runs;
+    power_replay(&power, l.store, choices, every, bench_goes_on, t);
+    power_free(&power);
+    scratch_remove(l.folder);
 }
 
 /* --- kills -------------------------------------------------------------------------------------------------------- */
@@ -367,29 +415,26 @@ static void find_run(const char *store, char id[RUN_ID_HEX]) {
 }
 
 void audit_exercise(struct tally *t) {
-    char folder[SCRATCH_BYTES], store[SCRATCH_BYTES + 16], log[SCRATCH_BYTES + 16], library[4096], wish[128];
     char arguments[1024], cache[SCRATCH_BYTES + 48], id[RUN_ID_HEX] = "";
     struct power_log power = {0};
+    struct logged l;
     every_command_is_audited(t);
-    scratch_make(folder);
-    snprintf(store, sizeof store, "%s/store", folder);
-    snprintf(log, sizeof log, "%s/log", folder);
-    snprintf(wish, sizeof wish, "LRNN_FILE_LOG=%s", log);
-    snprintf(cache, sizeof cache, "LRNN_CACHE=%s/cache", store);
-    const char *variables[] = {preload(library), wish, cache, "LRNN_NO_SOCKET=1", NULL};
+    logged_begin(&l);
+    snprintf(cache, sizeof cache, "LRNN_CACHE=%s/cache", l.store);
+    const char *variables[] = {l.variables[0], l.wish, cache, "LRNN_NO_SOCKET=1", NULL};
     for (size_t i = 0; i < N_AUDITED; i++) {
-        if (i == 1) find_run(store, id);
-        snprintf(arguments, sizeof arguments, audited[i], store, id); /* NOLINT: of the table above */
-        int status = run_words(folder, variables, arguments);
-        char *text = said(folder, "err");
+        if (i == 1) find_run(l.store, id);
+        snprintf(arguments, sizeof arguments, audited[i], l.store, id); /* NOLINT: of the table above */
+        int status = run_words(l.folder, variables, arguments);
+        char *text = said(l.folder, "err");
         if (status != 0) bad(t, "lrnn %s: exit %d: %.300s", arguments, status, text);
         t->tried++;
         free(text);
     }
-    power_read(&power, log, 0);
-    const char *outside = power_outside(&power, store);
-    if (outside) bad(t, "%s is changed, which is not in %s", outside, store);
+    power_read(&power, l.log, 0);
+    const char *outside = power_outside(&power, l.store);
+    if (outside) bad(t, "%s is changed, which is not in %s", outside, l.store);
     t->failed = power.n_events;
     power_free(&power);
-    scratch_remove(folder);
+    scratch_remove(l.folder);
 }

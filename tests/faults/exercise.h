@@ -27,6 +27,10 @@ void fault_exercise(int command, const char *kind, enum fault fault, long most, 
  * `forgetful`: as if fsync did nothing, for which there must be bad cases. */
 void power_exercise(int choices, int forgetful, struct tally *t);
 
+/* The same with a bench of so many runs by two processes: its runs are there once it has ended. In each `every`-th
+ * state the bench is started again: it comes to its end, with the same results. `failed` counts these. */
+void power_bench_exercise(int runs, int choices, int every, int forgetful, struct tally *t);
+
 /* Kills a bench of so many runs with all its processes `kills` times at random moments and starts it again, into a new
  * folder where it has come to its end; until `seconds` are over (0: no limit). Every second kill falls after a further
  * record. `failed` counts the kills between the first record and the last. No finished run is lost, none is damaged. */
@@ -74,6 +78,11 @@ void scale_exercise(int records, struct tally *t);
 /* Interrupts (Ctrl-C) a run at random moments, most of its time being validation, up to `interrupts` times, and goes on
  * with the same command. Each interrupt ends within 5 s, and weights and curve equal an uninterrupted run's. */
 void interrupt_exercise(int interrupts, uint64_t seed, struct tally *t);
+
+/* Refuses every `every`-th call of the device's API in a short run on an emulated device, one call a run, until
+ * `seconds` are over (0: no limit): memory is lacking, a capture is refused, or the device is lost. The program says
+ * so, no record is lost or damaged, and the same command then comes to its end. `failed` counts those runs. */
+void refuse_exercise(long every, double seconds, struct tally *t);
 
 /* Runs every command where a socket ends the process: each works, and writes into its folder alone. */
 void audit_exercise(struct tally *t);

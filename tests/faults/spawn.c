@@ -93,3 +93,22 @@ long spread_step(long n) {
     }
     return step;
 }
+
+void compare_stores(const char *store, const char *alone, int runs, struct tally *t) {
+    struct record_set a, b;
+    struct error e = {0};
+    if (records_load(&a, store, &e) != ST_OK) {
+        bad(t, "%.300s", e.text);
+        return;
+    }
+    ck_assert_msg(records_load(&b, alone, &e) == ST_OK && b.n == runs, "%s", e.text);
+    if (a.n != runs) bad(t, "%d records of %d runs", a.n, runs);
+    for (int i = 0; i < b.n; i++) {
+        int k = 0;
+        while (k < a.n && strcmp(a.list[k].run.run_id, b.list[i].run.run_id) != 0) k++;
+        if (k == a.n || a.list[k].run.test_loss != b.list[i].run.test_loss)
+            bad(t, "run %s is %s", b.list[i].run.run_id, k == a.n ? "lost" : "another");
+    }
+    records_free(&a);
+    records_free(&b);
+}

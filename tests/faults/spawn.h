@@ -48,6 +48,9 @@ const char *preload(char text[4096]);
 /* Gives the number of records if all are whole; else -1 and why. */
 int64_t whole_records(const char *store, struct error *e);
 
+/* Counts as bad what is not so: every run of `alone` is in `store` with the same result, and there is no other run. */
+void compare_stores(const char *store, const char *alone, int runs, struct tally *t);
+
 /* A step that shares no divisor with n and is near the golden section of it: its multiples spread evenly. */
 long spread_step(long n);
 

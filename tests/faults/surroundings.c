@@ -42,26 +42,6 @@ static void age_claims(const char *store, const char *host) {
     folder_names_free(&names);
 }
 
-/* Every run of one store is in the other with the same result, and there is no further one. */
-static void compare_stores(const char *store, const char *alone, int runs, struct tally *t) {
-    struct record_set a, b;
-    struct error e = {0};
-    if (records_load(&a, store, &e) != ST_OK) {
-        bad(t, "%.300s", e.text);
-        return;
-    }
-    ck_assert_msg(records_load(&b, alone, &e) == ST_OK && b.n == runs, "%s", e.text);
-    if (a.n != runs) bad(t, "%d records of %d runs", a.n, runs);
-    for (int i = 0; i < b.n; i++) {
-        int k = 0;
-        while (k < a.n && strcmp(a.list[k].run.run_id, b.list[i].run.run_id) != 0) k++;
-        if (k == a.n || a.list[k].run.test_loss != b.list[i].run.test_loss)
-            bad(t, "run %s is %s", b.list[i].run.run_id, k == a.n ? "lost" : "another");
-    }
-    records_free(&a);
-    records_free(&b);
-}
-
 void pause_exercise(int writers, int runs, int pauses, uint64_t seed, struct tally *t) {
     char folder[SCRATCH_BYTES], alone[SCRATCH_BYTES], store[SCRATCH_BYTES + 16], arguments[1024], name[32];
     char library[4096], host[64];

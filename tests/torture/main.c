@@ -2,8 +2,8 @@
  * time and becomes a row of a CSV file, which is written anew after each; the counts of `make fuzz` and `make
  * fuzz-kernels` are added from what they print. Exit status 1 where anything was lost, crashed or silently wrong.
  *
- * A build with AddressSanitizer does the one exercise that reads files in its own process. The build without does the
- * others, and adds the rows of the sanitized one. */
+ * A build with AddressSanitizer does the exercises that read files in their own process or emulate a device. The build
+ * without does the others, and adds the rows of the sanitized one. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -32,8 +32,8 @@ struct request {
 static const struct option request_options[] = {
     {"time", OPT_TIME, AT(seconds), "40m", 1, 86400, NULL, "time for all exercises together", 0},
     {"cases", OPT_INT, AT(cases), "1000000", 1, 1e9, NULL, "most cases of each exercise", 0},
-    {"only", OPT_TEXT_FIELD, AT(only), "", 0, 0, NULL, "only these exercises, with blanks between them; default: all",
-     0},
+    {"only", OPT_TEXT_FIELD, AT(only), "", 0, 0, NULL,
+     "only these exercises, with blanks between them; default: all but large-scale", 0},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "CSV file that gets the counts", 0},
     {"sanitized", OPT_TEXT_FIELD, AT(sanitized), "", 0, 0, NULL,
      "CSV file of the sanitized build, whose rows are added", 0},
@@ -60,6 +60,12 @@ static void flips(double seconds, struct tally *t) {
     (void)seconds;
     flip_exercise(most(20000), 2, t);
 }
+
+#ifdef LRNN_CUDA_HOST
+static void refusals(double seconds, struct tally *t) {
+    refuse_exercise(1, seconds, t);
+}
+#endif
 #else
 
 /* Every kind of call in every command, in equal shares of the time that is left: few calls leave theirs to others. */
@@ -100,6 +106,10 @@ static void power(double seconds, struct tally *t) {
     power_exercise(64, 0, t);
 }
 
+static void power_of_a_bench(double seconds, struct tally *t) {
+    power_bench_exercise(6, seconds < 60 ? 8 : 64, 97, 0, t);
+}
+
 static void damage(double seconds, struct tally *t) {
     damage_exercise(most(20000), 3, seconds, t);
 }
@@ -136,6 +146,11 @@ static void scale(double seconds, struct tally *t) {
     scale_exercise(10000, t);
 }
 
+static void large_scale(double seconds, struct tally *t) {
+    (void)seconds;
+    scale_exercise(100000, t);
+}
+
 static void interrupts(double seconds, struct tally *t) {
     double begin = time_now_s();
     for (uint64_t i = 0; t->tried < most(200) && time_now_s() - begin < seconds; i++) interrupt_exercise(10, 2 + i, t);
@@ -150,11 +165,14 @@ static void audit(double seconds, struct tally *t) {
 static const struct exercise {
     const char *name, *promise, *what; /* promise: of docs/trust.md */
     void (*run)(double seconds, struct tally *t);
-    double share; /* of the time of one of the processes */
+    double share; /* of the time of one of the processes; 0: done only if --only names it */
 } exercises[] = {
 #ifdef __SANITIZE_ADDRESS__
     {"flips", "P8", "a record, checkpoint, baseline, history or plan has one byte changed or is cut (ASan, UBSan)",
-     flips, 0},
+     flips, 1},
+#ifdef LRNN_CUDA_HOST
+    {"refusals", "P6", "one call of an emulated device's API fails (ASan, UBSan)", refusals, 1},
+#endif
 #else
     {"memory", "P5", "one memory allocation fails", memory_once, 0.70},
     {"kills", "P1", "a bench of 40 runs is killed at random moments and started again", kills, 0.50},
@@ -168,8 +186,11 @@ static const struct exercise {
     {"surroundings", "P4", "folders have odd names, streams are closed, limits are low", surroundings, 0.02},
     {"space", "P5", "the address space of a training has a limit (ulimit -v)", space, 0.05},
     {"scale", "P7", "a command reads 1 000 or 10 000 records; its time may grow twice as fast as they", scale, 0.02},
+    {"large-scale", "P7", "the same with 10 000 or 100 000 records", large_scale, 0},
     {"interrupts", "P21", "Ctrl-C is pressed at random moments of validation", interrupts, 0.10},
     {"power", "P3", "the power fails after a call that changes files; each state of the disk is a case", power, 0.02},
+    {"power-bench", "P3", "the power fails during a bench by two processes; each state of the disk is a case",
+     power_of_a_bench, 0.05},
     {"audit", "P16, P18", "each command runs; it may open no socket and write only into its folder", audit, 0.01},
 #endif
 };
@@ -338,7 +359,7 @@ static const char *next_word(const char *word) {
 static bool is_wanted(const struct exercise *x) {
     for (const char *word = request.only; *word; word = next_word(word))
         if (is_named(x, word)) return true;
-    return !*request.only;
+    return !*request.only && x->share > 0;
 }
 
 /* ST_USAGE: a word of --only names no exercise of this build. */
