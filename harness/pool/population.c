@@ -71,6 +71,15 @@ static int others_beside(const struct member *m) {
     return c->at_work - m->at_work + c->ended - m->ended;
 }
 
+/* The hook of train_run. */
+static int count_beside(void *context) {
+    const struct member *m = context;
+    pthread_mutex_lock(&m->crowd->lock);
+    int beside = others_beside(m);
+    pthread_mutex_unlock(&m->crowd->lock);
+    return beside;
+}
+
 /* After a failure for lack of memory, waits until another run frees its memory. False: no other run used memory. */
 static bool wait_for_room(struct member *m) {
     struct crowd *c = m->crowd;
@@ -129,6 +138,7 @@ static void do_run(struct member *m, const struct order *order) {
     struct member_report end = {.kind = REPORT_END};
     struct train_hooks hooks = {.progress = tell_progress,
                                 .create = m->crowd ? create_beside_others : NULL,
+                                .beside = m->crowd ? count_beside : NULL,
                                 .context = m,
                                 .unwritten = &end.unwritten};
     struct config *c = &order->setup->spec.config;

@@ -252,6 +252,10 @@ static void fill_results(const struct running *r, struct run *row) {
     snprintf(row->stop_reason, sizeof row->stop_reason, "%s", r->stop_reason);
     row->steps = t->state.step;
     row->tokens = t->state.step * step_tokens(&t->setup->spec);
+    if (t->place.device != DEVICE_CPU) {
+        row->walked = t->steps_queued > 1 ? !t->capture : -1;
+        row->beside = r->hooks && r->hooks->beside ? r->hooks->beside(r->hooks->context) : 0;
+    }
     row->best_step = t->best_step;
     row->solved_step = r->progress.solved_step;
     row->train_loss = r->progress.train_loss;

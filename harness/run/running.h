@@ -24,6 +24,8 @@ struct train_hooks {
     void (*progress)(void *context, const struct progress *p); /* called about five times per second; or NULL */
     /* Called instead of trainer_create if runs share a process; or NULL. */
     enum status (*create)(void *context, struct trainer *t, const struct setup *s, struct error *e);
+    /* Returns how many other runs of the process have been on the device since create began; NULL: no other can be. */
+    int (*beside)(void *context);
     void *context;
     const char *log_steps; /* path of the log of steps; or NULL */
     bool *unwritten;       /* set if the run fails because its output cannot be written; or NULL */

@@ -62,6 +62,7 @@ struct run {
     int64_t mixed_builds;
     double val_metric, seq_chance, test_nonfinite;
     char former_id[RUN_ID_HEX];
+    int64_t walked, beside;
 };
 
 /* One point of a learning curve: a row of curves.csv. */

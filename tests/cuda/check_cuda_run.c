@@ -10,6 +10,7 @@
 #include "harness/run/checkpoint.h"
 #include "harness/run/trainer.h"
 #include "harness/run/verify.h"
+#include "harness/store/record_files.h"
 #include "tests/cuda/cuda_cases.h"
 #include "tests/cuda/cuda_mixers.h"
 #include "tests/harness/run/small_run.h"
@@ -523,6 +524,14 @@ START_TEST(a_capture_that_fails_is_said_and_the_run_goes_on) {
     expect_text(err, wanted, line);
     expect_text(err, "cudaGraphInstantiate", line);
     ck_assert_ptr_null(strstr(strstr(err, "cannot be") + 1, "cannot be"));
+    struct record_set set;
+    struct error e;
+    char store[SCRATCH_BYTES + 16];
+    snprintf(store, sizeof store, "%s/results", program_folder);
+    ck_assert_msg(records_load(&set, store, &e) == ST_OK && set.n == 1, "%s", e.text);
+    ck_assert_int_eq(set.list[0].run.walked, _i == 1);
+    ck_assert_int_eq(set.list[0].run.beside, 0);
+    records_free(&set);
 }
 END_TEST
 

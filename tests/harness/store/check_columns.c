@@ -141,7 +141,7 @@ static bool is_filled(const struct field *field, const void *row) {
 /* Finds columns that never have a value; only a device, a solved run, and a record with an earlier name fill the
  * remaining ones. */
 START_TEST(every_column_is_filled_by_some_run) {
-    static const char *const elsewhere[] = {"peak_dev_bytes", "driver", "solved_step", "former_id"};
+    static const char *const elsewhere[] = {"peak_dev_bytes", "driver", "solved_step", "former_id", "walked", "beside"};
     struct run rows[2] = {row_of(SMALL_TASK, "bdlru:m=2,blocks=3", NULL, NULL), row_of_failure(SMALL_TASK, "cpu")};
     for (const struct field *field = runs_table.fields; field->name; field++) {
         bool filled = is_filled(field, &rows[0]) || is_filled(field, &rows[1]);

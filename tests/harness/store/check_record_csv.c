@@ -55,7 +55,7 @@ static void export_sample(struct record_set *set) {
     "step_ms_med,step_ms_mad,step_ms_p95,tok_per_s,flop_step,tflops,peak_dev_bytes,peak_host_bytes,backend,"           \
     "device,machine_id,threads,deterministic,version,numerics,git_commit,git_dirty,build_id,compiler,driver,"          \
     "kernel,env_epoch,started,finished,attempt,resumed,ckpt,ckpt_xxh3,chance,source_id,mixed_builds,"                  \
-    "val_metric,seq_chance,test_nonfinite,former_id\n"
+    "val_metric,seq_chance,test_nonfinite,former_id,walked,beside\n"
 #define CURVES_HEADER                                                                                                  \
     "schema,run_id,step,tokens,wall_s,split,loss,acc,seq_acc,ppl,lr,grad_norm,tok_per_s,event,"                        \
     "macro_acc,last_acc,length\n"
