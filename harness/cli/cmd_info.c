@@ -94,7 +94,8 @@ static enum status measure_net(struct measure *m, const char *text, const struct
         if (!m->setup) return e->status;
         m->shape = setup_net_shape(&m->setup->spec, SPLIT_TRAIN);
         m->choice = m->setup->shapes.model;
-        TRY(graphs_build_training(&m->graph, &m->setup->spec, &m->setup->shapes, &cpu, &m->params, &m->nets, e));
+        const struct graph_source from = {&m->setup->spec, &m->setup->shapes, &cpu};
+        TRY(graphs_build_training(&m->graph, &from, &m->params, &m->nets, e));
     } else {
         m->shape = (struct net_shape){.B = f->config.batch,
                                       .T = f->length ? f->length : LENGTH,

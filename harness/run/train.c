@@ -24,22 +24,20 @@
 
 enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e) {
     TRY(trainer_open_place(t, setup, setup->spec.config.device, e));
-    const struct place *place = &t->place;
-    const struct spec *spec = &setup->spec;
-    const struct shapes *shapes = &setup->shapes;
-    TRY(graphs_build_training(&t->train, spec, shapes, place, &t->params, &t->nets, e));
-    TRY(graphs_build_evaluation(&t->eval, spec, shapes, place, &t->params, &t->eval_net, e));
-    batches_init(&t->batches, spec, shapes, place, &t->nets);
+    const struct graph_source from = {&setup->spec, &setup->shapes, &t->place};
+    TRY(graphs_build_training(&t->train, &from, &t->params, &t->nets, e));
+    TRY(graphs_build_evaluation(&t->eval, &from, &t->params, &t->eval_net, e));
+    batches_init(&t->batches, &from, &t->nets);
     TRY(trainer_check_memory(t, e));
     TRY(params_reserve(&t->params, true, e));
     TRY(graph_plan(&t->train, e));
     TRY(batches_start(&t->batches, e));
     TRY(trainer_start_evaluation(t, true, e));
-    TRY(graphs_build_update(&t->update, spec, shapes, place, &t->params, tensor_real(t->nets.main.loss), e));
+    TRY(graphs_build_update(&t->update, &from, &t->params, tensor_real(t->nets.main.loss), e));
     TRY(graph_plan(&t->update, e));
     TRY(trainer_first_weights(t, e));
     struct graph_list graphs = trainer_graphs(t);
-    return graphs_check_forced(&graphs, spec, e);
+    return graphs_check_forced(&graphs, from.spec, e);
 }
 
 /* --- a step ------------------------------------------------------------------------------------------------------- */

@@ -97,14 +97,16 @@ enum status trainer_first_weights(struct trainer *t, struct error *e) {
 
 enum status trainer_create_evaluation(struct trainer *t, const struct setup *setup, struct error *e) {
     TRY(trainer_open_place(t, setup, "cpu", e));
-    TRY(graphs_build_evaluation(&t->eval, &setup->spec, &setup->shapes, &t->place, &t->params, &t->eval_net, e));
+    const struct graph_source from = {&setup->spec, &setup->shapes, &t->place};
+    TRY(graphs_build_evaluation(&t->eval, &from, &t->params, &t->eval_net, e));
     TRY(params_reserve(&t->params, false, e));
     return trainer_start_evaluation(t, false, e);
 }
 
 enum status trainer_create_initial(struct trainer *t, const struct setup *setup, struct error *e) {
     TRY(trainer_open_place(t, setup, "cpu", e));
-    TRY(graphs_build_evaluation(&t->eval, &setup->spec, &setup->shapes, &t->place, &t->params, &t->eval_net, e));
+    const struct graph_source from = {&setup->spec, &setup->shapes, &t->place};
+    TRY(graphs_build_evaluation(&t->eval, &from, &t->params, &t->eval_net, e));
     TRY(params_reserve(&t->params, false, e));
     return trainer_first_weights(t, e);
 }

@@ -7,29 +7,29 @@
 #include "kernels/dense/dense.h"
 #include "kernels/kernel.h"
 
-static struct graph_options options_of(const struct spec *s, const struct place *place, bool training) {
-    return (struct graph_options){.precision = (enum precision)s->config.precision,
+static struct graph_options options_of(const struct graph_source *from, bool training) {
+    return (struct graph_options){.precision = (enum precision)from->spec->config.precision,
                                   .training = training,
-                                  .place = place,
-                                  .kernel = s->config.kernel,
+                                  .place = from->place,
+                                  .kernel = from->spec->config.kernel,
                                   .kernels = kernel_list()};
 }
 
 /* --- nets --------------------------------------------------------------------------------------------------------- */
 
-enum status graphs_build_training(struct graph *g, const struct spec *s, const struct shapes *shapes,
-                                  const struct place *place, struct params *params, struct step_nets *nets,
-                                  struct error *e) {
-    struct graph_options options = options_of(s, place, true);
+enum status graphs_build_training(struct graph *g, const struct graph_source *from, struct params *params,
+                                  struct step_nets *nets, struct error *e) {
+    const struct spec *s = from->spec;
+    struct graph_options options = options_of(from, true);
     struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
     nets->second = (struct net){0};
     TRY(graph_create(g, &options, params, e));
-    TRY(net_build(&nets->main, g, &s->config.net, &shapes->model, &shape, e));
+    TRY(net_build(&nets->main, g, &s->config.net, &from->shapes->model, &shape, e));
     shape.B = setup_second_rows(s);
     shape.T = s->task.shape.second.T;
     if (!shape.B) return ST_OK;
     struct tensor *main_root = g->root;
-    TRY(net_build(&nets->second, g, &s->config.net, &shapes->second_model, &shape, e));
+    TRY(net_build(&nets->second, g, &s->config.net, &from->shapes->second_model, &shape, e));
     graph_set_root(g, add(g, main_root, nets->second.loss));
     return ST_OK;
 }
@@ -38,13 +38,12 @@ double graphs_step_flops(const struct graph *train) {
     return graph_cost(train, PASS_FORWARD).flops + graph_cost(train, PASS_BACKWARD).flops;
 }
 
-enum status graphs_build_evaluation(struct graph *g, const struct spec *s, const struct shapes *shapes,
-                                    const struct place *place, struct params *params, struct net *net,
-                                    struct error *e) {
-    struct graph_options options = options_of(s, place, false);
-    struct net_shape shape = setup_net_shape(s, SPLIT_VAL);
+enum status graphs_build_evaluation(struct graph *g, const struct graph_source *from, struct params *params,
+                                    struct net *net, struct error *e) {
+    struct graph_options options = options_of(from, false);
+    struct net_shape shape = setup_net_shape(from->spec, SPLIT_VAL);
     TRY(graph_create(g, &options, params, e));
-    return net_build(net, g, &s->config.net, &shapes->eval_model, &shape, e);
+    return net_build(net, g, &from->spec->config.net, &from->shapes->eval_model, &shape, e);
 }
 
 /* --- the update --------------------------------------------------------------------------------------------------- */
@@ -61,12 +60,12 @@ static struct tensor *borrowed(struct graph *g, const char *name, real *data, in
     return t;
 }
 
-enum status graphs_build_update(struct graph *g, const struct spec *s, const struct shapes *shapes,
-                                const struct place *place, const struct params *p, real *loss, struct error *e) {
-    struct graph_options options = options_of(s, place, false);
-    const struct config *c = &s->config;
+enum status graphs_build_update(struct graph *g, const struct graph_source *from, const struct params *p, real *loss,
+                                struct error *e) {
+    struct graph_options options = options_of(from, false);
+    const struct config *c = &from->spec->config;
     struct adamw_attr attr = {.beta1 = c->beta1, .beta2 = c->beta2, .eps = 1e-8, .clip = c->clip};
-    struct step_attr begin = {.schedule = setup_schedule(c, shapes), .clip = c->clip};
+    struct step_attr begin = {.schedule = setup_schedule(c, from->shapes), .clip = c->clip};
     TRY(graph_create(g, &options, NULL, e));
 
     /* Segments of neighbouring parameters that have the same decay and rate. The padding between them is zeros, and an
@@ -78,7 +77,7 @@ enum status graphs_build_update(struct graph *g, const struct spec *s, const str
         const struct param *q = &p->list[i];
         if (q->spec.group == PARAM_CONST) continue;
         struct param_rule rule = backbone_param_rule(&c->net, q->spec.group);
-        double decay = graphs_decays(c, s->model.model, q) ? c->decay : 0;
+        double decay = graphs_decays(c, from->spec->model.model, q) ? c->decay : 0;
         bool alike = n && list[n - 1].decay == decay && list[n - 1].rate == rule.rate;
         if (alike && p->list[i - 1].spec.group != PARAM_CONST)
             list[n - 1].count = q->offset + q->count - list[n - 1].offset;
@@ -129,13 +128,13 @@ bool graphs_can_take(const struct spec *s, const struct shapes *shapes) {
 
 /* Examples come in the feeder's order: each epoch of the main batch has whole batches; the second batch goes through
  * its examples without a gap between epochs. */
-enum status graphs_build_take(struct graph *g, const struct spec *s, const struct shapes *shapes,
-                              const struct place *place, const struct step_nets *nets, struct batch_tensors split[2],
-                              struct error *e) {
-    struct graph_options options = options_of(s, place, false);
+enum status graphs_build_take(struct graph *g, const struct graph_source *from, const struct step_nets *nets,
+                              struct batch_tensors split[2], struct error *e) {
+    const struct spec *s = from->spec;
+    struct graph_options options = options_of(from, false);
     int64_t n = s->task.shape.examples[SPLIT_TRAIN], n_second = s->task.shape.second.examples;
     TRY(graph_create(g, &options, NULL, e));
-    split[0] = take(g, &nets->main, n, s->task.seed, shapes->steps_per_epoch * s->config.batch);
+    split[0] = take(g, &nets->main, n, s->task.seed, from->shapes->steps_per_epoch * s->config.batch);
     split[1] = (struct batch_tensors){0};
     if (nets->second.input) split[1] = take(g, &nets->second, n_second, ~s->task.seed, n_second);
     return ST_OK;
@@ -232,20 +231,20 @@ static void leave_inputs_out(const struct net *net) {
         if (inputs[i]) inputs[i]->data = inputs[i];
 }
 
-static enum status measure(struct measured *m, const struct spec *s, const struct shapes *shapes,
-                           const struct place *place, struct graph_list *graphs, struct error *e) {
+static enum status measure(struct measured *m, const struct graph_source *from, struct graph_list *graphs,
+                           struct error *e) {
     struct graph *all[] = {&m->train, &m->eval, &m->update, &m->take};
     struct batch_tensors split[2];
     size_t bytes;
-    bool takes = place->device != DEVICE_CPU && graphs_can_take(s, shapes);
+    bool takes = from->place->device != DEVICE_CPU && graphs_can_take(from->spec, from->shapes);
     graphs->n = 0;
     m->largest = 0;
     TRY(params_create(&m->params, e));
-    TRY(graphs_build_training(&m->train, s, shapes, place, &m->params, &m->nets, e));
-    TRY(graphs_build_evaluation(&m->eval, s, shapes, place, &m->params, &m->eval_net, e));
+    TRY(graphs_build_training(&m->train, from, &m->params, &m->nets, e));
+    TRY(graphs_build_evaluation(&m->eval, from, &m->params, &m->eval_net, e));
     leave_inputs_out(&m->eval_net);
-    TRY(graphs_build_update(&m->update, s, shapes, place, &m->params, NULL, e));
-    if (takes) TRY(graphs_build_take(&m->take, s, shapes, place, &m->nets, split, e));
+    TRY(graphs_build_update(&m->update, from, &m->params, NULL, e));
+    if (takes) TRY(graphs_build_take(&m->take, from, &m->nets, split, e));
     for (int i = 0; i < (takes ? 4 : 3); i++) {
         TRY(graph_measure(all[i], &bytes, e));
         if (bytes > m->largest) m->largest = bytes;
@@ -260,13 +259,12 @@ enum status graphs_estimate(const struct spec *s, const struct shapes *shapes, s
     struct measured m = {0};
     *size = (struct estimate){0, 0, 0};
     enum status status = place_parse(s->config.device, &place.device, &place.index, e);
-    if (status == ST_OK) status = measure(&m, s, shapes, &place, &graphs, e);
-    if (status == ST_OK) {
+    if (status == ST_OK) status = measure(&m, &(struct graph_source){s, shapes, &place}, &graphs, e);
+    if (status == ST_OK) status = graphs_check_forced(&graphs, s, e);
+    if (status == ST_OK)
         *size = (struct estimate){.flops = graphs_step_flops(&m.train) * (double)shapes->steps,
                                   .params = params_trained(&m.params),
                                   .memory = m.largest};
-        status = graphs_check_forced(&graphs, s, e);
-    }
     graph_free(&m.train);
     graph_free(&m.eval);
     graph_free(&m.update);

@@ -1,14 +1,20 @@
-/* graphs.h - builds the graphs of a run from its spec and its shapes. A trainer runs them; a plan only counts their
- * FLOPs.
+/* graphs.h - builds the graphs of a run. A trainer runs them; a plan only counts their FLOPs.
  *
- * Each function creates a graph, which the caller must free, also after an error. A graph runs on `place`. Where the
- * kernel that the run forces (--kernel) computes one of the graph's ops, it is used. */
+ * Each function creates a graph, which the caller must free, also after an error. Where the kernel that the run forces
+ * (--kernel) computes one of the graph's ops, it is used. */
 #ifndef LRNN_HARNESS_STUDY_GRAPHS_H
 #define LRNN_HARNESS_STUDY_GRAPHS_H
 
 #include "core/graph.h"
 #include "harness/study/setup.h"
 #include "kernels/train/train.h"
+
+/* A run, and the place on which its graphs run. */
+struct graph_source {
+    const struct spec *spec;
+    const struct shapes *shapes;
+    const struct place *place;
+};
 
 /* The nets of a training step, which share their parameters. `second`, for the second batch, is all zeros if the task
  * has none. */
@@ -18,30 +24,28 @@ struct step_nets {
 
 /* Builds the graph of a training step. With two nets, gradients are those of the sum of both losses, but the reported
  * loss is the main batch's. */
-enum status graphs_build_training(struct graph *g, const struct spec *s, const struct shapes *shapes,
-                                  const struct place *place, struct params *params, struct step_nets *nets,
-                                  struct error *e);
+enum status graphs_build_training(struct graph *g, const struct graph_source *from, struct params *params,
+                                  struct step_nets *nets, struct error *e);
 
 /* Returns the FLOPs of the forward and backward pass of a step, from the graph of graphs_build_training. */
 double graphs_step_flops(const struct graph *train);
 
 /* Builds the graph of a batch of validation or test. */
-enum status graphs_build_evaluation(struct graph *g, const struct spec *s, const struct shapes *shapes,
-                                    const struct place *place, struct params *params, struct net *net, struct error *e);
+enum status graphs_build_evaluation(struct graph *g, const struct graph_source *from, struct params *params,
+                                    struct net *net, struct error *e);
 
 /* Whether --decay acts on a parameter of a net with the mixer `m`. */
 bool graphs_decays(const struct config *c, const struct model *m, const struct param *p);
 
 /* Builds the optimiser's update of all declared parameters. Its inputs are the parameters' arrays and `loss`, one
  * number on the same place. Before params_reserve, these arrays do not exist, and the graph can only be measured. */
-enum status graphs_build_update(struct graph *g, const struct spec *s, const struct shapes *shapes,
-                                const struct place *place, const struct params *params, real *loss, struct error *e);
+enum status graphs_build_update(struct graph *g, const struct graph_source *from, const struct params *params,
+                                real *loss, struct error *e);
 
 /* Builds the graph that copies the batch of a step out of training data on the device, into the inputs of the nets. The
  * caller fills the graph's inputs with the data: split[0] and, for the second batch, split[1]. */
-enum status graphs_build_take(struct graph *g, const struct spec *s, const struct shapes *shapes,
-                              const struct place *place, const struct step_nets *nets, struct batch_tensors split[2],
-                              struct error *e);
+enum status graphs_build_take(struct graph *g, const struct graph_source *from, const struct step_nets *nets,
+                              struct batch_tensors split[2], struct error *e);
 
 /* Tells whether all training data may be kept on a device: the run lasts at least an epoch, and the examples of a
  * second batch can be counted by 32 bits. */

@@ -56,13 +56,14 @@ static bool any_net(void) {
 static enum status add_graphs(const struct spec *s, const struct shapes *shapes, char *text, size_t size,
                               struct error *e) {
     struct place place = {0};
+    const struct graph_source from = {s, shapes, &place};
     struct params params = {0};
     struct graph train = {0}, update = {0};
     struct step_nets nets;
     enum status status = place_parse(s->config.device, &place.device, &place.index, e);
     if (status == ST_OK) status = params_create(&params, e);
-    if (status == ST_OK) status = graphs_build_training(&train, s, shapes, &place, &params, &nets, e);
-    if (status == ST_OK) status = graphs_build_update(&update, s, shapes, &place, &params, NULL, e);
+    if (status == ST_OK) status = graphs_build_training(&train, &from, &params, &nets, e);
+    if (status == ST_OK) status = graphs_build_update(&update, &from, &params, NULL, e);
     if (status == ST_OK) status = numerics_add_graph(&train, text, size, e);
     if (status == ST_OK) status = numerics_add_graph(&update, text, size, e);
     graph_free(&train);

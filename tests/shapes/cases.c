@@ -94,13 +94,12 @@ static void build(struct built *r, const struct setup *of, int64_t batch) {
     r->setup->spec.config.batch = batch;
     if (batch != of->spec.config.batch) r->setup->spec.config.warmup = 0; /* it would be no whole number of epochs */
     r->setup->spec.model = of->spec.model;
-    const struct spec *spec = &r->setup->spec;
-    const struct shapes *shapes = &r->setup->shapes;
+    const struct graph_source from = {&r->setup->spec, &r->setup->shapes, NULL};
     enum status status = task_parse(&r->setup->spec.task, of->spec.task.asked, &e);
     if (status == ST_OK) status = setup_resolve(r->setup, &e);
     if (status == ST_OK) status = params_create(&r->params, &e);
-    if (status == ST_OK) status = graphs_build_training(&r->graphs[0], spec, shapes, NULL, &r->params, &nets, &e);
-    if (status == ST_OK) status = graphs_build_evaluation(&r->graphs[1], spec, shapes, NULL, &r->params, &net, &e);
+    if (status == ST_OK) status = graphs_build_training(&r->graphs[0], &from, &r->params, &nets, &e);
+    if (status == ST_OK) status = graphs_build_evaluation(&r->graphs[1], &from, &r->params, &net, &e);
     for (int i = 0; i < 2 && status == ST_OK; i++)
         if (r->graphs[i].error.status != ST_OK) stop(of->id.model_label, r->graphs[i].error.text);
     if (status != ST_OK) stop(of->id.model_label, e.text);

@@ -15,9 +15,8 @@
 
 /* --- the interface ------------------------------------------------------------------------------------------------ */
 
-void batches_init(struct batches *b, const struct spec *s, const struct shapes *shapes, const struct place *place,
-                  const struct step_nets *nets) {
-    *b = (struct batches){.way = &way_sent, .spec = s, .shapes = shapes, .place = place, .nets = nets};
+void batches_init(struct batches *b, const struct graph_source *from, const struct step_nets *nets) {
+    *b = (struct batches){.way = &way_sent, .from = *from, .nets = nets};
 }
 
 void batches_keep_resident(struct batches *b) {
@@ -38,8 +37,8 @@ void batches_take(struct batches *b, struct step_state *live) {
 
 void batches_free(struct batches *b) {
     feeder_stop(&b->feeder);
-    for (int i = 0; i < STAGING_SLOTS; i++) place_mark_free(b->place, b->staging.read[i]);
-    if (b->staging.memory) place_host_free(b->place, b->staging.memory);
+    for (int i = 0; i < STAGING_SLOTS; i++) place_mark_free(b->from.place, b->staging.read[i]);
+    if (b->staging.memory) place_host_free(b->from.place, b->staging.memory);
     graph_free(&b->taken);
     *b = (struct batches){0};
 }
@@ -132,8 +131,8 @@ void feeder_stop(struct feeder *f) {
 
 static enum status start_sending(struct batches *b, struct error *e) {
     struct staging *s = &b->staging;
-    const struct place *place = b->place;
-    *s = (struct staging){.place = place, .bytes = step_bytes(b->spec)};
+    const struct place *place = b->from.place;
+    *s = (struct staging){.place = place, .bytes = step_bytes(b->from.spec)};
     if (place->device != DEVICE_CPU) {
         s->memory = place_host_alloc(place, STAGING_SLOTS * s->bytes);
         if (!s->memory)
@@ -141,7 +140,7 @@ static enum status start_sending(struct batches *b, struct error *e) {
         for (int i = 0; i < STAGING_SLOTS; i++) s->read[i] = place_mark_create(place);
         TRY(place_wait(place, e));
     }
-    return feeder_start(&b->feeder, b->spec, b->shapes, e);
+    return feeder_start(&b->feeder, b->from.spec, b->from.shapes, e);
 }
 
 /* Copies host memory to the place of the nets. `from` may be overwritten as soon as it returns. */
@@ -231,12 +230,12 @@ static enum status send_split(const struct spec *s, const struct place *p, const
 /* Builds the graph that copies a batch into the inputs of the nets, which must be planned before, and sends the
  * data. */
 static enum status start_resident(struct batches *b, struct error *e) {
-    struct step_batches whole = whole_split(b->spec);
+    struct step_batches whole = whole_split(b->from.spec);
     struct batch_tensors split[2];
-    TRY(graphs_build_take(&b->taken, b->spec, b->shapes, b->place, b->nets, split, e));
+    TRY(graphs_build_take(&b->taken, &b->from, b->nets, split, e));
     TRY(graph_plan(&b->taken, e));
-    TRY(send_split(b->spec, b->place, &split[0], whole.main, false, e));
-    return split[1].input ? send_split(b->spec, b->place, &split[1], whole.second, true, e) : ST_OK;
+    TRY(send_split(b->from.spec, b->from.place, &split[0], whole.main, false, e));
+    return split[1].input ? send_split(b->from.spec, b->from.place, &split[1], whole.second, true, e) : ST_OK;
 }
 
 /* Does nothing, because the device reads the number of the step from its state. */

@@ -30,10 +30,9 @@ struct way {
 };
 extern const struct way way_sent, way_resident;
 
-/* Initialises batches for the nets of a step. The host makes the batches unless batches_keep_resident is called. All
- * arguments must stay valid until batches_free. */
-void batches_init(struct batches *b, const struct spec *s, const struct shapes *shapes, const struct place *place,
-                  const struct step_nets *nets);
+/* Initialises batches for the nets of a step. The host makes the batches unless batches_keep_resident is called. The
+ * run, the place and the nets must stay valid until batches_free. */
+void batches_init(struct batches *b, const struct graph_source *from, const struct step_nets *nets);
 
 /* Returns the bytes that all training data need on the device; 0: they cannot be kept there (graphs_can_take). */
 size_t batches_resident_bytes(const struct spec *s, const struct shapes *shapes);
@@ -94,10 +93,8 @@ struct staging {
 
 struct batches {
     const struct way *way;
-    const struct spec *spec; /* borrowed, as the next three */
-    const struct shapes *shapes;
-    const struct place *place;    /* where the nets are */
-    const struct step_nets *nets; /* their inputs are filled */
+    struct graph_source from;     /* the run, and where the nets are */
+    const struct step_nets *nets; /* borrowed; their inputs are filled */
     struct feeder feeder;
     struct staging staging;
     struct graph taken; /* for resident data: owns them and copies batches out of them; else without calls */

@@ -116,13 +116,14 @@ START_TEST(each_net_trains_its_parameters_as_its_paper_does) {
     struct error e = {0};
     struct setup *s = setup_with(wanted[_i].model, wanted[_i].flags, &e);
     ck_assert_msg(s != NULL, "%s", e.text);
-    struct place cpu = {0};
+    const struct place cpu = {0};
+    const struct graph_source from = {&s->spec, &s->shapes, &cpu};
     struct params params;
     struct graph train, update;
     struct step_nets nets;
     ck_assert_int_eq(params_create(&params, &e), ST_OK);
-    ck_assert_int_eq(graphs_build_training(&train, &s->spec, &s->shapes, &cpu, &params, &nets, &e), ST_OK);
-    ck_assert_int_eq(graphs_build_update(&update, &s->spec, &s->shapes, &cpu, &params, NULL, &e), ST_OK);
+    ck_assert_int_eq(graphs_build_training(&train, &from, &params, &nets, &e), ST_OK);
+    ck_assert_int_eq(graphs_build_update(&update, &from, &params, NULL, &e), ST_OK);
     expect_groups(&update, &params, _i);
     graph_free(&train);
     graph_free(&update);

@@ -101,9 +101,10 @@ static int64_t decayed(const char *model, const char *backbone, const char *deca
     snprintf(flags, sizeof flags, "dim=16\ndecay=0.1\nbackbone=%s\ndecay-all=%s\n", backbone, decay_all);
     struct setup *s = setup_on(model, flags, &e);
     ck_assert_msg(s != NULL, "%s", e.text);
+    const struct graph_source from = {&s->spec, &s->shapes, &cpu};
     ck_assert_int_eq(params_create(&params, &e), ST_OK);
-    ck_assert_msg(graphs_build_training(&train, &s->spec, &s->shapes, &cpu, &params, &nets, &e) == ST_OK, "%s", e.text);
-    ck_assert_msg(graphs_build_update(&update, &s->spec, &s->shapes, &cpu, &params, NULL, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(graphs_build_training(&train, &from, &params, &nets, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(graphs_build_update(&update, &from, &params, NULL, &e) == ST_OK, "%s", e.text);
     const struct adamw_attr *attr = adamw_attr(&update.calls[update.n_calls - 1]);
     for (int i = 0; i < attr->n_segments; i++) n += attr->segments[i].decay > 0 ? attr->segments[i].count : 0;
     graph_free(&train);
