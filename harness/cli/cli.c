@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -501,9 +500,4 @@ enum status cli_print_json(json_t *line, struct error *e) {
     if (!printed) return fail(e, ST_MEMORY, "no memory for a line of JSON");
     putchar('\n');
     return ST_OK;
-}
-
-int cli_threads(int64_t wanted) {
-    if (wanted > 0) omp_set_num_threads((int)wanted);
-    return omp_get_max_threads();
 }

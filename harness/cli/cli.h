@@ -96,7 +96,4 @@ enum status cli_folder(const struct cli *cli, const char **folder, const char *o
 /* Prints the object on one line and releases it. ST_MEMORY: it is NULL, or no memory; ST_FAIL: it cannot be written. */
 enum status cli_print_json(json_t *line, struct error *e);
 
-/* Sets the number of OpenMP threads; 0: OpenMP's default, one per core. Returns the number in use. */
-int cli_threads(int64_t wanted);
-
 #endif

@@ -18,6 +18,7 @@
 #include "harness/store/files.h"
 #include "harness/store/history.h"
 #include "harness/store/version.h"
+#include "kernels/lib/parallel.h"
 
 struct gate_flags {
     char baseline[OPTION_TEXT], write[OPTION_TEXT], against[OPTION_TEXT], benches[OPTION_TEXT], serve[OPTION_TEXT],
@@ -86,7 +87,7 @@ static struct compare_request request_of(const struct gate_flags *f, const char 
 static enum status write_baseline(const struct gate_flags *f, struct baseline *b, struct error *e) {
     TRY(cli_refuse_others(f->cli, "gate --write", " write ", e));
     TRY(file_write_check(f->write, e));
-    cli_threads(1);
+    TRY(parallel_start(1, NULL, e));
     baseline_init(b);
     TRY(gate_measure(b, INT_MAX, GATE_BANK, e));
     TRY(baseline_write(b, f->write, e));
@@ -237,7 +238,7 @@ static enum status compare(const struct gate_flags *f, struct baseline *b, struc
     TRY(baseline_check(b, f->baseline, f->force, e));
     say_chosen(f, b, r->chosen, sizeof r->chosen);
     TRY(own_program(own, e));
-    cli_threads(1);
+    TRY(parallel_start(1, NULL, e));
     const struct compare_request q = request_of(f, f->against, own);
     enum status status = ST_OK;
     if (throughput) TRY(gate_throughput_check(&q, f->benches, e));

@@ -7,6 +7,7 @@
 #include "harness/perf/perf.h"
 #include "harness/perf/perf_rows.h"
 #include "kernels/kernel.h"
+#include "kernels/lib/parallel.h"
 
 enum { OP, COMPARE, STEP, CROSSOVER, DATA, LAYERS, DEVICE, LAUNCHES, SUBS };
 static const struct command subs[SUBS + 1];
@@ -89,7 +90,7 @@ static enum status run_op(int argc, char **argv, struct error *e) {
     struct cli cli = {.command = &subs[OP], .sets = sets, .n_sets = 2, .positional = &name, .max_positional = 1};
     TRY(read_line(&cli, 1, argc, argv, e));
     TRY(choose_op(&cli, &op, e));
-    q.threads = cli_threads(q.threads);
+    TRY(parallel_start(q.threads, &q.threads, e));
     q.view = (struct sheet_view){q.columns, q.sort};
     return perf_op(op, &q, e);
 }
@@ -154,7 +155,7 @@ static enum status run_step(int argc, char **argv, struct error *e) {
     if (q.least > q.length)
         return fail(e, ST_USAGE, "perf step: --min-length %" PRId64 " is more than --length %" PRId64, q.least,
                     q.length);
-    q.threads = cli_threads(q.threads);
+    TRY(parallel_start(q.threads, &q.threads, e));
     return perf_step(model, &q, e);
 }
 
@@ -186,7 +187,7 @@ static enum status run_crossover(int argc, char **argv, struct error *e) {
     struct cli cli = {.command = &subs[CROSSOVER], .sets = sets, .n_sets = 2, .positional = &name, .max_positional = 1};
     TRY(read_line(&cli, 1, argc, argv, e));
     TRY(choose_op(&cli, &op, e));
-    cli_threads(1);
+    TRY(parallel_start(1, NULL, e));
     return perf_crossover(op, &q, e);
 }
 
@@ -233,7 +234,7 @@ static enum status run_layers(int argc, char **argv, struct error *e) {
     const struct flag_set set = {layers_flags, &q};
     struct cli cli = {.command = &subs[LAYERS], .sets = &set, .n_sets = 1};
     TRY(read_line(&cli, 0, argc, argv, e));
-    q.threads = cli_threads(q.threads);
+    TRY(parallel_start(q.threads, &q.threads, e));
     return perf_layers(&q, e);
 }
 

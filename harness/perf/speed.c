@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <omp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include "harness/perf/speed.h"
 #include "harness/store/clock.h"
 #include "harness/store/logs.h"
+#include "kernels/lib/parallel.h"
 
 #define LOOK_EVERY_MS 200
 #define ROUGH_STEPS   10 /* steps of a rough measurement */
@@ -53,7 +53,7 @@ static enum status measure_here(struct setup *setup, int threads, double seconds
     const struct task_shape *task = &setup->spec.task.shape;
     struct sitting sitting;
     struct machine m;
-    omp_set_num_threads(threads);
+    TRY(parallel_start(threads, NULL, e));
     TRY(setup_open(setup, e));
     struct stepping s = {.trainer = trainer_open(trainer_create, setup, e)};
     if (!s.trainer) return e->status;

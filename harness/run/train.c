@@ -16,6 +16,7 @@
 #include "harness/store/clock.h"
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
+#include "kernels/lib/parallel.h"
 
 /* On a device, the host queues a group of several steps, waits for these steps and then reads the loss. */
 #define LOOK_EVERY_MS 1e3 /* longest time that a group should take, in milliseconds */
@@ -356,7 +357,7 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
     if (!reuse.again) TRY(checkpoint_admit(&setup->spec, setup->id.run_id, e));
     snprintf(folder, sizeof folder, "%s/" WEIGHTS_FOLDER, c->out);
     if (c->keep_weights != KEEP_NONE) TRY(running_written(hooks, make_folder(folder, e)));
-    if (c->threads) omp_set_num_threads((int)c->threads);
+    TRY(parallel_start(c->threads, NULL, e));
     struct running *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_MEMORY, "no memory for a run");
     r->hooks = hooks;

@@ -1,7 +1,41 @@
 /* parallel.c - sums over rows in fixed chunks. See parallel.h. */
 #include "kernels/lib/parallel.h"
 
+#include <errno.h>
+#include <omp.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+
+static void *pass(void *gate) {
+    pthread_mutex_lock(gate);
+    pthread_mutex_unlock(gate);
+    return NULL;
+}
+
+/* Threads of our own come first, all at once, because only these can be refused without an end of the process. */
+enum status parallel_start(int64_t wanted, int64_t *threads, struct error *e) {
+    int n = wanted > 0 ? (int)wanted : omp_get_max_threads(), started = 0, reason = 0;
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t *list = calloc((size_t)n, sizeof *list);
+    if (!list) return fail(e, ST_MEMORY, "no memory for %d threads", n);
+    pthread_mutex_lock(&gate);
+    while (started < n - 1 && !(reason = pthread_create(&list[started], NULL, pass, &gate))) started++;
+    pthread_mutex_unlock(&gate);
+    for (int i = 0; i < started; i++) pthread_join(list[i], NULL);
+    free(list);
+    if (reason)
+        return fail(e, ST_FAIL,
+                    "cannot start %d threads: %s; end other processes, raise the limit of threads (ulimit -u), or take "
+                    "fewer (--threads 1)",
+                    n, strerror(reason));
+    omp_set_num_threads(n);
+    int team = 0;
+#pragma omp parallel reduction(+ : team) if (n > 1)
+    team = 1;
+    if (threads) *threads = n;
+    return team > 0 ? ST_OK : fail(e, ST_FAIL, "no thread has started");
+}
 
 void sum_partials(int64_t n, int64_t parts, const real *partial, int64_t stride, real *out, bool accumulate) {
 #pragma omp parallel for schedule(static) if (n * parts > PARALLEL_MIN)

@@ -14,6 +14,11 @@
 extern "C" {
 #endif
 
+/* Sets the number of threads of this thread's parallel regions, and starts them: `wanted`, or OpenMP's default for 0.
+ * Returns the number in *threads unless that is NULL. ST_FAIL: the system refuses a thread, where OpenMP would end the
+ * process. */
+enum status parallel_start(int64_t wanted, int64_t *threads, struct error *e);
+
 /* least elements for which threads are used; for fewer, starting them (1 to 4 us) costs more than it gains */
 #define PARALLEL_MIN   32768
 #define SPAN           8192 /* elements of a span of elementwise work: 32 KB per array */

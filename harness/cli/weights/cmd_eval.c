@@ -15,6 +15,7 @@
 #include "harness/store/record_json.h"
 #include "harness/store/schema.h"
 #include "harness/study/study.h"
+#include "kernels/lib/parallel.h"
 
 #define WEIGHTS_MOST_BYTES ((size_t)1 << 36)
 
@@ -159,8 +160,8 @@ static enum status eval_run(const struct run_record *r, const struct eval_flags 
                     r->run.dtype, REAL_NAME, REAL_IS_DOUBLE ? "lrnn" : "lrnn-f64");
     a.setup = setup_for(r, f, e);
     if (!a.setup) return e->status;
-    cli_threads(f->threads);
-    enum status status = evaluate(&a, out, e);
+    enum status status = parallel_start(f->threads, NULL, e);
+    if (status == ST_OK) status = evaluate(&a, out, e);
     if (status == ST_OK) status = write_answer(&a, out, path, e);
     if (status == ST_OK && f->json) status = cli_print_json(to_json(&a), e);
     if (status == ST_OK && !f->json) print(&a, path);

@@ -11,6 +11,7 @@
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
 #include "harness/store/record_json.h"
+#include "kernels/lib/parallel.h"
 
 struct import_flags {
     int64_t threads;
@@ -156,8 +157,8 @@ static enum status import_file(const struct safetensors *file, const char *path,
     TRY(weights_hash(file, hash, e));
     struct setup *s = setup_stored(safetensors_metadata(file, "config"), path, f->threads, e);
     if (!s) return e->status;
-    cli_threads(f->threads);
-    enum status status = evaluate(s, file, path, &v, e);
+    enum status status = parallel_start(f->threads, NULL, e);
+    if (status == ST_OK) status = evaluate(s, file, path, &v, e);
     if (status == ST_OK) {
         /* The id follows from the configuration and the program's versions of task and numerics. */
         const char *id = safetensors_metadata(file, "run_id");
