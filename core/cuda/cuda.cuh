@@ -11,6 +11,8 @@
 #include <cuda_runtime.h>
 #endif
 
+#include <pthread.h>
+
 #include "core/op.h"
 #include "core/place.h"
 
@@ -46,6 +48,8 @@ struct cuda_context {
      * both is slower than a step with one of them (docs/gpu.md). Both are off if `careful`, or after a capture with
      * them failed. */
     bool overlaps, branches;
+    /* of a capture that was freed, here or by a closed place; the next capture takes it over; NULL: none */
+    cudaGraphExec_t instance;
     bool parted;               /* the program is between cuda_part and cuda_meet, and cuda_part has not failed */
     bool failed, full;         /* full: the failure was lack of memory */
     char failure[512];         /* the first failure: call, file, line, CUDA's message */
@@ -155,6 +159,50 @@ template <class Beside, class Here> void cuda_side_by_side(struct cuda_context *
     here();
     cuda_meet(cuda);
 }
+
+/* --- the device of several runs ----------------------------------------------------------------------------------- */
+
+/* The runs that one process trains at the same time share the device. Captures, from beginning to end, and replays hold
+ * this lock as readers. Calls that allocate or free memory or handles of the device hold it as writers. Waiting writers
+ * come before new readers. Such a call may wait until no thread has queued work: on an H200, with three or four runs
+ * that queued their steps, one call returned only when a run had ended. It may also end the captures of other threads,
+ * as cublasDestroy does (by cudaDeviceSynchronize). A graph's first walk loads kernels, which is such a call too.
+ * Launches of later walks that are not captured, as in evaluations, do not take the lock. */
+extern pthread_rwlock_t cuda_device_lock;
+
+struct device_alone {
+    device_alone() {
+        pthread_rwlock_wrlock(&cuda_device_lock);
+    }
+    ~device_alone() {
+        pthread_rwlock_unlock(&cuda_device_lock);
+    }
+    device_alone(const device_alone &) = delete;
+    device_alone &operator=(const device_alone &) = delete;
+};
+
+/* A population's member opens a place for each of its runs. Streams, handles, workspaces, memory and instances of graphs
+ * take longer to make than many steps, and each makes all runs wait. So closed places leave theirs for later places of
+ * the process on their device.
+ *
+ * cuda_spare_take gives the context two queues and an instance, if there are any. cuda_spare_keep keeps those of a
+ * context, after it has waited for their work; false: there are enough, or the context has failed or uses a caller's
+ * stream. */
+void cuda_spare_take(struct cuda_context *cuda);
+bool cuda_spare_keep(const struct cuda_context *cuda);
+
+/* cuda_block_take returns memory of exactly so many bytes that an arena has released; NULL: there is none.
+ * cuda_block_note says that the context uses the memory, of cudaMalloc or of cuda_block_take. cuda_block_keep keeps it,
+ * after it has waited for the context's work; false: the caller frees it. cuda_blocks_leave: the context is closed, and
+ * memory that is in use will be freed. */
+void *cuda_block_take(const struct cuda_context *cuda, size_t bytes);
+void cuda_block_note(struct cuda_context *cuda, void *base, size_t bytes);
+bool cuda_block_keep(void *base);
+void cuda_blocks_leave(const struct cuda_context *cuda);
+
+/* The bytes that cuda_spares_close would free: it frees all that is kept for a device, because memory is needed. */
+size_t cuda_spare_bytes(int index);
+void cuda_spares_close(int index);
 
 /* Declares type *name, which points to the block's dynamic shared memory. */
 #ifdef LRNN_CUDA_HOST

@@ -12,8 +12,7 @@
 
 #define OLDEST_DEVICE 75 /* compute capability x 10 that the program is compiled for */
 #define FILL_THREADS  256
-#define SPARES_MOST   64 /* the most runs of a population */
-#define COPY_AHEAD    4  /* vectors that a thread loads before it stores the first */
+#define COPY_AHEAD    4 /* vectors that a thread loads before it stores the first */
 /* so long because the device's clock of nanoseconds may tick only once per microsecond */
 #define CLOCK_NANOSECONDS 2e5
 
@@ -30,25 +29,6 @@ static __device__ uint64_t device_nanoseconds(void) {
 #ifdef LRNN_CUDA_HOST
 #define cudaGraphUpload(exec, stream) cudaSuccess /* in tests on the host, a graph need not be sent anywhere */
 #endif
-
-/* The runs that one process trains at the same time share the device. Captures, from beginning to end, and replays hold
- * this lock as readers. Calls that allocate or free memory or handles of the device hold it as writers. Waiting writers
- * come before new readers. Such a call may wait until no thread has queued work: on an H200, with three or four runs
- * that queued their steps, one call returned only when a run had ended. It may also end the captures of other threads,
- * as cublasDestroy does (by cudaDeviceSynchronize). A graph's first walk loads kernels, which is such a call too.
- * Launches of later walks that are not captured, as in evaluations, do not take the lock. */
-static pthread_rwlock_t device_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
-
-struct device_alone {
-    device_alone() {
-        pthread_rwlock_wrlock(&device_lock);
-    }
-    ~device_alone() {
-        pthread_rwlock_unlock(&device_lock);
-    }
-    device_alone(const device_alone &) = delete;
-    device_alone &operator=(const device_alone &) = delete;
-};
 
 static void keep_failure(struct cuda_context *cuda, const char *call, const char *file, int line, const char *message) {
     if (cuda->failed) return;
@@ -97,77 +77,20 @@ static bool open_queues(struct cuda_context *cuda) {
 
 static void close_context(struct cuda_context *cuda) {
     device_alone lock;
+    cuda_blocks_leave(cuda);
+    if (cuda->instance) cudaGraphExecDestroy(cuda->instance);
     cuda_queue_close(&cuda->now);
     cuda_queue_close(&cuda->beside);
     delete cuda;
 }
 
-/* Queues of closed places, for the next places on their devices. A population's member opens a place for each of its
- * runs, and streams, handles and workspaces take longer to make than many steps. */
-struct spare {
-    int index; /* of the device */
-    struct cuda_queue now, beside;
-};
-
-static struct {
-    pthread_mutex_t lock;
-    struct spare list[SPARES_MOST];
-    int n;
-} spares = {PTHREAD_MUTEX_INITIALIZER, {}, 0};
-
-/* Gives the context such queues of its device, if there are any. */
-static void take_spare(struct cuda_context *cuda) {
-    pthread_mutex_lock(&spares.lock);
-    for (int i = spares.n - 1; i >= 0 && !cuda->now.stream; i--) {
-        if (spares.list[i].index != cuda->index) continue;
-        cuda->now = spares.list[i].now;
-        cuda->beside = spares.list[i].beside;
-        cuda->now.alone = cuda->beside.alone = true;
-        spares.list[i] = spares.list[--spares.n];
-    }
-    pthread_mutex_unlock(&spares.lock);
-}
-
-/* Keeps the queues of a context, unless there are enough, or it has failed or uses a caller's stream. Waits for work
- * that is left in them. */
-static bool keep_spare(const struct cuda_context *cuda) {
-    if (cuda->now.borrowed || cuda->failed || cudaStreamSynchronize(cuda->now.stream) != cudaSuccess ||
-        cudaStreamSynchronize(cuda->beside.stream) != cudaSuccess)
-        return false;
-    pthread_mutex_lock(&spares.lock);
-    bool kept = spares.n < SPARES_MOST;
-    if (kept) spares.list[spares.n++] = {cuda->index, cuda->now, cuda->beside};
-    pthread_mutex_unlock(&spares.lock);
-    return kept;
-}
-
-/* Closes the queues that are kept for a device, because their memory is needed. */
-static void close_spares(int index) {
-    struct cuda_context last = {};
-    last.index = index;
-    for (take_spare(&last); last.now.stream; take_spare(&last)) {
-        device_alone lock;
-        cuda_queue_close(&last.now);
-        cuda_queue_close(&last.beside);
-        last.now = last.beside = {};
-    }
-}
-
-/* Returns the bytes that close_spares would free. */
-static size_t spare_bytes(int index) {
-    size_t bytes = 0;
-    pthread_mutex_lock(&spares.lock);
-    for (int i = 0; i < spares.n; i++)
-        if (spares.list[i].index == index) bytes += 2 * CUDA_BLAS_WORKSPACE;
-    pthread_mutex_unlock(&spares.lock);
-    return bytes;
-}
-
 static void close_place(struct place *p) {
-    if (keep_spare(p->cuda))
-        delete p->cuda;
-    else
+    if (!cuda_spare_keep(p->cuda)) {
         close_context(p->cuda);
+        return;
+    }
+    cuda_blocks_leave(p->cuda);
+    delete p->cuda;
 }
 
 /* Removes environment variables that would change cuBLAS's products without a trace. Only a run's flags may change
@@ -223,7 +146,7 @@ static enum status open_context(struct place *p, bool shared, cudaStream_t strea
     cuda->index = p->index;
     cuda->now.borrowed = shared;
     cuda->now.stream = stream;
-    if (!shared) take_spare(cuda);
+    if (!shared) cuda_spare_take(cuda);
     /* A thread that waits for a stream sleeps. By default it would spin, and each thread of a population would occupy a
      * core. */
     bool good =
@@ -320,7 +243,7 @@ static enum status describe(const struct place *p, struct place_info *info, stru
     snprintf(info->name, sizeof info->name, "%s", properties.name);
     snprintf(info->driver, sizeof info->driver, "CUDA driver %d.%d / runtime %d.%d", driver / 1000, driver % 1000 / 10,
              runtime / 1000, runtime % 1000 / 10);
-    info->free += spare_bytes(p->index);
+    info->free += cuda_spare_bytes(p->index);
     info->major = properties.major;
     info->minor = properties.minor;
     info->code = p->cuda->capability;
@@ -334,6 +257,7 @@ static enum status describe(const struct place *p, struct place_info *info, stru
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
 static void release(char *base, size_t) {
+    if (cuda_block_keep(base)) return;
     device_alone lock;
     cudaFree(base);
 }
@@ -345,11 +269,11 @@ static cudaError_t reserve_bytes(void **base, size_t bytes) {
 
 static enum status reserve(const struct place *p, struct arena *a, size_t bytes, struct error *e) {
     size_t size = (bytes ? bytes : 1) + ARENA_ALIGN, available = 0, total = 0;
-    void *base = nullptr;
-    cudaError_t result = reserve_bytes(&base, size);
-    if (result != cudaSuccess && spare_bytes(p->index) > 0) {
+    void *base = cuda_block_take(p->cuda, size);
+    cudaError_t result = base ? cudaSuccess : reserve_bytes(&base, size);
+    if (result != cudaSuccess && cuda_spare_bytes(p->index) > 0) {
         cudaGetLastError();
-        close_spares(p->index);
+        cuda_spares_close(p->index);
         result = reserve_bytes(&base, size);
     }
     if (result != cudaSuccess) {
@@ -360,6 +284,7 @@ static enum status reserve(const struct place *p, struct arena *a, size_t bytes,
             "cuda:%d: %zu MB of device memory are needed, %zu MB of %zu MB are free (%s); lower batch, length or width",
             p->index, size >> 20, available >> 20, total >> 20, cudaGetErrorString(result));
     }
+    cuda_block_note(p->cuda, base, size);
     if (!CUDA_TRY(p->cuda, cudaMemsetAsync(base, 0, size, p->cuda->now.stream))) {
         release((char *)base, size);
         return fail(e, failure_kind(p->cuda), "cuda:%d: %s", p->index, p->cuda->failure);
@@ -485,6 +410,7 @@ static double mark_seconds(struct place_mark *from, struct place_mark *to) {
 }
 
 struct place_capture {
+    struct cuda_context *cuda;
     cudaGraphExec_t exec;
     size_t launches;
 };
@@ -502,21 +428,35 @@ static void give_up_captures(struct cuda_context *cuda) {
 }
 
 static void load_begin(void) {
-    pthread_rwlock_wrlock(&device_lock);
+    pthread_rwlock_wrlock(&cuda_device_lock);
 }
 
 static void load_end(void) {
-    pthread_rwlock_unlock(&device_lock);
+    pthread_rwlock_unlock(&cuda_device_lock);
 }
 
 static bool capture_begin(const struct place *p) {
     struct cuda_context *cuda = p->cuda;
     if (cuda->walks || cuda->failed) return false;
     cuda->now.alone = true;
-    pthread_rwlock_rdlock(&device_lock);
+    pthread_rwlock_rdlock(&cuda_device_lock);
     if (CUDA_TRY(cuda, cudaStreamBeginCapture(cuda->now.stream, cudaStreamCaptureModeThreadLocal))) return true;
-    pthread_rwlock_unlock(&device_lock);
+    pthread_rwlock_unlock(&cuda_device_lock);
     give_up_captures(cuda);
+    return false;
+}
+
+/* Gives the instance of an earlier capture the kernels and arguments of this graph, which is faster than a new one. CUDA
+ * refuses that if the graphs have other nodes; the instance is then destroyed. */
+static bool take_over(struct cuda_context *cuda, struct place_capture *c, cudaGraph_t graph) {
+    cudaGraphExecUpdateResultInfo why = {};
+    if (!cuda->instance) return false;
+    c->exec = cuda->instance;
+    cuda->instance = nullptr;
+    if (cudaGraphExecUpdate(c->exec, graph, &why) == cudaSuccess) return true;
+    cudaGetLastError();
+    cudaGraphExecDestroy(c->exec);
+    c->exec = nullptr;
     return false;
 }
 
@@ -524,7 +464,8 @@ static bool capture_begin(const struct place *p) {
  * this, the first replay would send it while other runs work. */
 static bool instantiate(struct cuda_context *cuda, struct place_capture *c, cudaGraph_t graph) {
     device_alone lock;
-    return CUDA_TRY(cuda, cudaGraphInstantiate(&c->exec, graph, 0)) &&
+    c->cuda = cuda;
+    return (take_over(cuda, c, graph) || CUDA_TRY(cuda, cudaGraphInstantiate(&c->exec, graph, 0))) &&
            CUDA_TRY(cuda, cudaGraphUpload(c->exec, cuda->now.stream));
 }
 
@@ -534,7 +475,7 @@ static struct place_capture *capture_end(const struct place *p) {
     bool queued = !p->cuda->failed;
     bool good = CUDA_TRY(p->cuda, cudaStreamEndCapture(p->cuda->now.stream, &graph)) && queued && c &&
                 CUDA_TRY(p->cuda, cudaGraphGetNodes(graph, nullptr, &c->launches));
-    pthread_rwlock_unlock(&device_lock);
+    pthread_rwlock_unlock(&cuda_device_lock);
     good = good && instantiate(p->cuda, c, graph);
     if (graph) cudaGraphDestroy(graph);
     p->cuda->now.alone = p->cuda->beside.alone = true; /* the captured work is not the last work of the streams */
@@ -549,9 +490,9 @@ static const char *capture_failure(const struct place *p) {
 }
 
 static void replay(const struct place *p, struct place_capture *c) {
-    pthread_rwlock_rdlock(&device_lock);
+    pthread_rwlock_rdlock(&cuda_device_lock);
     CUDA_TRY(p->cuda, cudaGraphLaunch(c->exec, p->cuda->now.stream));
-    pthread_rwlock_unlock(&device_lock);
+    pthread_rwlock_unlock(&cuda_device_lock);
     p->cuda->now.alone = true;
 }
 
@@ -559,9 +500,14 @@ static int64_t capture_launches(const struct place_capture *c) {
     return (int64_t)c->launches;
 }
 
+/* The context keeps one instance for its next capture. */
 static void capture_free(struct place_capture *c) {
-    device_alone lock;
-    cudaGraphExecDestroy(c->exec);
+    if (!c->cuda->instance) {
+        c->cuda->instance = c->exec;
+    } else {
+        device_alone lock;
+        cudaGraphExecDestroy(c->exec);
+    }
     delete c;
 }
 

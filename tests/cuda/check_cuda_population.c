@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/place.h"
+#include "core/real.h"
 #include "harness/store/record_files.h"
 #include "tests/cuda/cuda_cases.h"
 #include "tests/harness/pool/same_runs.h"
@@ -316,6 +317,51 @@ START_TEST(runs_take_over_queues_of_runs_before) {
 }
 END_TEST
 
+/* Later places take the memory and the instance of the graph. No further one can be made here, so that a graph with
+ * another number of nodes, which cannot take the instance over, is not captured. */
+START_TEST(runs_take_over_memory_and_graphs_of_runs_before) {
+    struct place p;
+    struct error problem;
+    struct arena memory = {0}, other = {0}; /* other: it would get the place of memory that was given back */
+    const char *base = NULL;
+    for (int run = 0; run < 3; run++) {
+        real got = 0;
+        ck_assert_int_eq(place_open(&p, "cuda", &problem), ST_OK);
+        if (run == 1) ck_assert_int_eq(place_reserve(&p, &other, 5001, &problem), ST_OK);
+        ck_assert_int_eq(place_reserve(&p, &memory, 5000, &problem), ST_OK);
+        ck_assert(run == 0 || memory.base == base);
+        base = memory.base;
+        ck_assert(place_capture_begin(&p));
+        for (int i = 0; i <= run / 2; i++) place_fill(&p, (real *)memory.base + i, 1, 10 + run);
+        struct place_capture *c = place_capture_end(&p);
+        ck_assert_int_eq(c != NULL, run < 2);
+        if (c) place_replay(&p, c);
+        place_get(&p, &got, memory.base, sizeof got);
+        ck_assert(got == (real)(run < 2 ? 10 + run : 0));
+        place_capture_free(&p, c);
+        setenv("LRNN_CUDA_HOST_NO_GRAPH", "1", 1);
+        arena_free(&memory);
+        if (run == 1) arena_free(&other);
+        place_close(&p);
+    }
+    unsetenv("LRNN_CUDA_HOST_NO_GRAPH");
+}
+END_TEST
+
+/* Two members do three runs of one shape, so that one takes over what another leaves. */
+START_TEST(runs_of_one_shape_equal_those_alone) {
+    static const char models[] = "'bdlru:m=1,blocks=4@lr=0.01 bdlru:m=1,blocks=4@lr=0.02 bdlru:m=1,blocks=4@lr=0.03' ";
+    char a[SCRATCH_BYTES + 16], b[SCRATCH_BYTES + 16];
+    const char *line = population(models, "--population 1", "alone");
+    expect_status(run(line), 0, line);
+    line = population(models, "--population 2", "beside");
+    expect_status(run(line), 0, line);
+    snprintf(a, sizeof a, "%s/alone", program_folder);
+    snprintf(b, sizeof b, "%s/beside", program_folder);
+    expect_same_runs(a, b, 3);
+}
+END_TEST
+
 /* A launch finds no memory, here and there in a run: a sentence, and never a prediction that no kernel made. */
 START_TEST(a_launch_without_memory_ends_the_run_with_a_sentence) {
     char line[1024], n[16];
@@ -378,6 +424,8 @@ Suite *check_cuda_population(void) {
     tcase_add_test(tests, replays_hold_back_while_memory_is_given_back);
     tcase_add_test(tests, replays_hold_back_while_kernels_are_loaded);
     tcase_add_test(tests, runs_take_over_queues_of_runs_before);
+    tcase_add_test(tests, runs_take_over_memory_and_graphs_of_runs_before);
+    tcase_add_test(tests, runs_of_one_shape_equal_those_alone);
     tcase_add_loop_test(tests, several_devices_share_the_runs, 0, 2);
     tcase_add_test(tests, devices_of_two_kinds_are_refused);
     tcase_add_test(tests, members_wait_for_memory);

@@ -224,7 +224,8 @@ enum cudaError_t {
     cudaErrorIllegalAddress = 700,
     cudaErrorStreamCaptureUnsupported = 900,
     cudaErrorStreamCaptureInvalidated = 901,
-    cudaErrorStreamCaptureUnjoined = 904
+    cudaErrorStreamCaptureUnjoined = 904,
+    cudaErrorGraphExecUpdateFailure = 910
 };
 
 typedef struct cuda_host_stream *cudaStream_t;
@@ -232,6 +233,7 @@ typedef struct cuda_host_stream *cudaStream_t;
 typedef struct cuda_host_event *cudaEvent_t;
 typedef struct cuda_host_graph *cudaGraph_t;
 typedef struct cuda_host_graph *cudaGraphExec_t;
+struct cudaGraphExecUpdateResultInfo {};
 
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
@@ -291,6 +293,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status);
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, void *nodes, size_t *count); /* nodes: nullptr */
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags);
+/* Refuses a graph of another number of nodes. */
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *why);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);

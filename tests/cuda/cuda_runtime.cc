@@ -270,8 +270,8 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, void *, size_t *count) {
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
     cuda_host_rest rest;
     long unwilling = setting("LRNN_CUDA_HOST_NO_GRAPH", 0);
-    bool simple = graph->captured.size() == 1 && !graph->overlaps;
-    if (unwilling == 1 || (unwilling == 2 && !simple) || refused()) return cudaErrorMemoryAllocation;
+    bool plain = graph->captured.size() == 1 && !graph->overlaps;
+    if (unwilling == 1 || (unwilling == 2 && !plain) || refused()) return cudaErrorMemoryAllocation;
     *exec = new cuda_host_graph(*graph);
     return failure;
 }
@@ -282,8 +282,15 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
-    delete exec;
-    return cudaSuccess;
+    return cudaGraphDestroy(exec);
+}
+
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *) {
+    size_t nodes[2];
+    for (int i = 0; i < 2; i++) cudaGraphGetNodes(i ? graph : exec, nullptr, &nodes[i]);
+    if (nodes[0] != nodes[1] || exec->overlaps != graph->overlaps || refused()) return cudaErrorGraphExecUpdateFailure;
+    *exec = *graph;
+    return failure;
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
