@@ -68,11 +68,13 @@ const char *plan_file_built_in(const char *folder, int i) {
  * parsing a key needs the names of profiles. */
 bool plan_file_is_profile(const char *name) {
     static const char key[] = "\nprofiles=";
-    size_t n = strlen(name);
-    for (const char *at = plan_texts; n && (at = strstr(at, key)); at++)
-        for (const char *word = at + strlen(key), *end = word + strcspn(word, "\n"); word < end;
+    size_t n = strlen(name), length = strlen(key);
+    for (const char *at = plan_texts; n && (at = strchr(at, '\n')); at++) {
+        if (strncmp(at, key, length) != 0) continue;
+        for (const char *word = at + length, *end = word + strcspn(word, "\n"); word < end;
              word += strcspn(word, " \n") + 1)
             if (strcspn(word, " \n") == n && !strncmp(word, name, n)) return true;
+    }
     return false;
 }
 
