@@ -181,9 +181,9 @@ struct device_alone {
     device_alone &operator=(const device_alone &) = delete;
 };
 
-/* A population's member opens a place for each of its runs. Streams, handles, workspaces, memory and instances of graphs
- * take longer to make than many steps, and each makes all runs wait. So closed places leave theirs for later places of
- * the process on their device.
+/* A population's member opens a place for each of its runs. Streams, handles, workspaces, memory and instances of
+ * graphs take longer to make than many steps, and each makes all runs wait. So closed places leave theirs for later
+ * places of the process on their device.
  *
  * cuda_spare_take gives the context two queues and an instance, if there are any. cuda_spare_keep keeps those of a
  * context, after it has waited for their work; false: there are enough, or the context has failed or uses a caller's

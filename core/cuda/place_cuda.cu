@@ -446,8 +446,8 @@ static bool capture_begin(const struct place *p) {
     return false;
 }
 
-/* Gives the instance of an earlier capture the kernels and arguments of this graph, which is faster than a new one. CUDA
- * refuses that if the graphs have other nodes; the instance is then destroyed. */
+/* Gives the instance of an earlier capture the kernels and arguments of this graph, which is faster than a new one.
+ * CUDA refuses that if the graphs have other nodes; the instance is then destroyed. */
 static bool take_over(struct cuda_context *cuda, struct place_capture *c, cudaGraph_t graph) {
     cudaGraphExecUpdateResultInfo why = {};
     if (!cuda->instance) return false;
