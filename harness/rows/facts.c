@@ -47,7 +47,7 @@ static const struct {
     {is_mixed, "went on from a checkpoint of another build (--force-resume): their bits are no one's"},
     {is_dirty, "were made by a program whose sources differed from their commit"},
     {is_of_other_products, OTHER_PRODUCTS_NOTE},
-    {is_walked, "launched the kernels of each step, because the device could not capture it: they are slower"},
+    {is_walked, "walked their steps on the device instead of replaying a captured step, which is slower"},
     {is_drawn_again, "were done again (--force); their earlier results are in no number here"},
     {is_to_be_done_again, "are being done again, or that was broken off: their former results stand here"},
 };

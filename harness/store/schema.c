@@ -131,7 +131,8 @@ static const struct field run_fields[] = {
     REAL(seq_chance, "0..1", "test_seq_acc of uniform guessing, over the positions that are scored"),
     REAL(test_nonfinite, "0..1", "scored test positions whose logits are not all finite, which count as wrong"),
     TEXT(former_id, "hex32", "run_id under which pages and commits may name the run; empty: it has the first one"),
-    INT(walked, "0/1", "1: the device could not capture the step, so each step launched its kernels; empty: on a CPU"),
+    INT(walked, "0/1",
+        "1: each step on the device launched its kernels, 0: a captured step was replayed; empty: on a CPU"),
     INT(beside, "runs", "other runs that were on the device in the same process meanwhile; empty: on a CPU"),
     END,
 };

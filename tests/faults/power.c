@@ -203,7 +203,7 @@ static void try_state(const struct disk *d, const bool *chosen, enum extent exte
     if (torn)
         bad(t, "power gone after event %d (%c %s): %s has its name before its bytes are durable", i, p->events[i].op,
             p->events[i].path, torn);
-    else if (status != ST_OK ? promised > 0 : set.n < promised)
+    else if (status != ST_OK || set.n < promised)
         bad(t, "power gone after event %d (%c %s): %d records, but %d runs had been reported done. %.300s", i,
             p->events[i].op, p->events[i].path, set.n, promised, e.text);
     else if (goes_on)

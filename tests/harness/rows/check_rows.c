@@ -433,12 +433,12 @@ START_TEST(runs_with_other_products_are_counted_below_each_table) {
     for (int i = 0; i < 2; i++) {
         char *text = render_report(reports[i], &format_md);
         ck_holds(text, "2 of 6 runs " OTHER_PRODUCTS_NOTE);
-        ck_assert_ptr_null(strstr(text, "launched the kernels of each step"));
+        ck_assert_ptr_null(strstr(text, "walked their steps"));
         free(text);
     }
     fixture_records[1].run.walked = 1;
     char *walked = render_report(&report_tables, &format_md);
-    ck_holds(walked, "1 of 6 runs launched the kernels of each step, because the device could not capture it");
+    ck_holds(walked, "1 of 6 runs walked their steps on the device instead of replaying a captured step");
     free(walked);
     fixture_set.n = 1;
     strcpy(fixture_records[0].run.dtype, REAL_IS_DOUBLE ? "fp32" : "fp64"); /* the other program's */
