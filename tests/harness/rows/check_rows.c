@@ -170,6 +170,21 @@ START_TEST(a_failed_runs_sequences_count_scored_positions) {
 }
 END_TEST
 
+/* The sums over such runs are infinite; one rate is chosen all the same. */
+START_TEST(the_lowest_numbers_of_validation_choose_a_rate) {
+    struct report_tables made;
+    fixture_set.n = 0;
+    for (int i = 0; i < 6; i++)
+        add_run("lstm;gelu", i < 3 ? 1e-3 : 3e-3, (uint64_t)(i % 3), 0.5, 0.5)->val_metric = -1e308;
+    ck_ok(report_tables_make(&made, &fixture_set, NULL, fixture_folder, &fixture_problem));
+    ck_assert_int_eq(made.n, 1);
+    ck_assert_int_eq(made.list->n_rows, 1);
+    ck_assert_int_eq(made.list->rows[0].n, 3);
+    report_tables_free(&made);
+    fixture_set.n = 0;
+}
+END_TEST
+
 START_TEST(a_seed_counts_once) {
     struct report_tables tables;
     add_run("lstm;swiglu", 1e-3, 3, 0.3, 0.3);
@@ -542,6 +557,7 @@ Suite *check_rows(void) {
         a_grid_of_rates_is_one_row_whatever_profiles_its_runs_are_of,
         a_failure_stays_when_the_run_is_done_again,
         a_failed_runs_sequences_count_scored_positions,
+        the_lowest_numbers_of_validation_choose_a_rate,
         a_seed_counts_once,
         equal_rates_are_told_apart_by_the_loss,
         a_row_has_one_id_whatever_its_rate_and_seed,

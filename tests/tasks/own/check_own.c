@@ -181,6 +181,24 @@ START_TEST(arrays_that_are_not_as_savez_writes_them_are_refused) {
 }
 END_TEST
 
+/* The type is the header's last word, without its size. */
+START_TEST(a_header_that_ends_in_its_type_is_refused) {
+    static const char keys[] = "{'fortran_order': False, 'shape': (2, 8), 'descr': '<";
+    struct own_file f;
+    struct error e;
+    size_t size, at = 0;
+    char *file = slurp(ARRAYS "tokens.npz", &size);
+    while (memcmp(file + at, "NUMPY", 5) != 0) at++;
+    size_t length = (unsigned char)file[at + 7] + 256 * (size_t)(unsigned char)file[at + 8];
+    ck_assert_uint_ge(length, sizeof keys);
+    memset(file + at + 9, ' ', length);
+    memcpy(file + at + 9 + length - strlen(keys), keys, strlen(keys));
+    ck_assert(own_file_parse(&f, file, size, "A.npz", &e) == ST_DATA);
+    ck_assert_msg(strstr(e.text, "has a bad header") != NULL, "%s", e.text);
+    free(file);
+}
+END_TEST
+
 /* --- the task ----------------------------------------------------------------------------------------------------- */
 
 /* Runs the program with the test's folder in up to four places. */
@@ -313,6 +331,7 @@ Suite *check_own(void) {
     tcase_add_test(tests, every_other_file_is_refused_with_line_and_reason);
     tcase_add_test(tests, compressed_arrays_are_the_same_examples);
     tcase_add_test(tests, arrays_that_are_not_as_savez_writes_them_are_refused);
+    tcase_add_test(tests, a_header_that_ends_in_its_type_is_refused);
     tcase_add_test(tests, an_array_of_times_is_refused);
     tcase_add_test(tests, a_tenth_is_held_out_where_nobody_says_what_is);
     tcase_add_test(tests, files_that_cannot_be_trained_on_are_refused);
