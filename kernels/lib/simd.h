@@ -49,6 +49,28 @@ FORCE_INLINE void lanes_to(real *x, lanes v) {
     memcpy(x, &v, sizeof v);
 }
 
+/* Like lanes_to, for x at a multiple of LANE_BYTES. Writes past the caches where the processor can: it then need not
+ * read the line from memory first. Other threads see these numbers after past_caches_done. */
+FORCE_INLINE void lanes_past_caches(real *x, lanes v) {
+#if defined(__AVX512F__) && REAL_IS_DOUBLE
+    _mm512_stream_pd(x, (__m512d)v);
+#elif defined(__AVX512F__)
+    _mm512_stream_ps(x, (__m512)v);
+#elif defined(__AVX__) && defined(__FMA__) && REAL_IS_DOUBLE
+    _mm256_stream_pd(x, (__m256d)v);
+#elif defined(__AVX__) && defined(__FMA__)
+    _mm256_stream_ps(x, (__m256)v);
+#else
+    lanes_to(x, v);
+#endif
+}
+
+FORCE_INLINE void past_caches_done(void) {
+#if defined(__AVX__) && defined(__FMA__)
+    _mm_sfence();
+#endif
+}
+
 /* Returns a b + c, by real_fma in each lane. It uses intrinsics where possible, because compilers do not always turn a
  * loop over lanes into one instruction. */
 FORCE_INLINE lanes lanes_fma(lanes a, lanes b, lanes c) {
@@ -85,11 +107,38 @@ LRNN_INLINE int64_t whole_lanes(int64_t n) {
     return (n + LANES - 1) / LANES * LANES;
 }
 
+/* Returns in each lane the larger number; a[j] if one is NaN. */
+FORCE_INLINE lanes larger_lanes(lanes a, lanes b) {
+    lane_bits larger = b > a;
+    return (lanes)(((lane_bits)b & larger) | ((lane_bits)a & ~larger));
+}
+
+/* Returns a number whose bit j is set if a[j] == b[j]. */
+FORCE_INLINE unsigned equal_lanes(lanes a, lanes b) {
+#if defined(__AVX512F__) && REAL_IS_DOUBLE
+    return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_EQ_OQ);
+#elif defined(__AVX512F__)
+    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_EQ_OQ);
+#else
+    lane_bits equal = a == b;
+    unsigned bits = 0;
+    for (int i = 0; i < LANES; i++) bits |= (unsigned)(equal[i] & 1) << i;
+    return bits;
+#endif
+}
+
 /* Returns v with zeros in all lanes except `lane`; all zeros if there is no such lane. */
 FORCE_INLINE lanes lane_alone(lanes v, int lane) {
     lane_bits keep = {0};
     if (lane >= 0 && lane < LANES) keep[lane] = -1;
     return (lanes)((lane_bits)v & keep);
+}
+
+/* Returns v with zeros in all lanes before `first`. */
+FORCE_INLINE lanes lanes_from(lanes v, int first) {
+    lane_bits number;
+    for (int i = 0; i < LANES; i++) number[i] = i;
+    return (lanes)((lane_bits)v & (number >= first));
 }
 
 /* Copies scale * from[n] to to[width], and fills up with zeros. */
@@ -139,6 +188,66 @@ FORCE_INLINE lanes sums_of_rows(lanes *p) {
 #endif
     FOLD(p, 1);
     return p[0];
+}
+
+/* --- transposed tiles --------------------------------------------------------------------------------------------- */
+
+/* Interleave elements of a and b: of the first half of each (low), or of the second half (high). */
+#if defined(__has_builtin) && LANE_BYTES >= 32
+#if __has_builtin(__builtin_shufflevector)
+#if LANE_BYTES / (REAL_IS_DOUBLE ? 8 : 4) == 16
+#define INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define INTERLEAVE_HIGH(a, b)                                                                                          \
+    __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#elif LANE_BYTES / (REAL_IS_DOUBLE ? 8 : 4) == 8
+#define INTERLEAVE_LOW(a, b)  __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define INTERLEAVE_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define INTERLEAVE_LOW(a, b)  __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define INTERLEAVE_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#endif
+#endif
+#endif
+
+/* Computes to[j][r] = from[r][j] for one tile of LANES x LANES. Interleaving rows i and i + half rotates the bits of an
+ * element's index (row, column) by one. After as many rounds as the row number has bits, row and column are
+ * exchanged. */
+FORCE_INLINE void transpose_tile(const real *from, int64_t ld, real *to, int64_t ldt) {
+#ifdef INTERLEAVE_LOW
+    lanes v[LANES], w[LANES];
+#pragma GCC unroll 16
+    for (int r = 0; r < LANES; r++) v[r] = lanes_at(from + r * ld);
+#pragma GCC unroll 4
+    for (int bit = 1; bit < LANES; bit *= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < LANES / 2; i++) {
+            w[2 * i] = INTERLEAVE_LOW(v[i], v[i + LANES / 2]);
+            w[2 * i + 1] = INTERLEAVE_HIGH(v[i], v[i + LANES / 2]);
+        }
+#pragma GCC unroll 16
+        for (int r = 0; r < LANES; r++) v[r] = w[r];
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < LANES; r++) lanes_to(to + r * ldt, v[r]);
+#else
+    for (int j = 0; j < LANES; j++)
+        for (int r = 0; r < LANES; r++) to[j * ldt + r] = from[r * ld + j];
+#endif
+}
+
+/* Returns the products of n elements of two rows, added up lane by lane. n is a multiple of LANES. */
+FORCE_INLINE lanes lane_products(int64_t n, const real *a, const real *b) {
+    lanes sum = {0};
+    for (int64_t i = 0; i < n; i += LANES) sum += lanes_at(a + i) * lanes_at(b + i);
+    return sum;
+}
+
+/* Returns a vector whose lane r is the sum over the lanes of v[r], from the first lane to the last. */
+FORCE_INLINE lanes ordered_sums(const lanes *v) {
+    lanes t[LANES], sum = {0};
+    transpose_tile((const real *)v, LANES, (real *)t, LANES);
+    for (int i = 0; i < LANES; i++) sum += t[i];
+    return sum;
 }
 
 #endif

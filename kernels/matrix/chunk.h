@@ -130,49 +130,6 @@ FORCE_INLINE void triangle_product(enum triangle side, int64_t columns, struct f
                   out + half * ldo, ldo);
 }
 
-/* Interleave elements of a and b: of the first half of each (low), or of the second half (high). */
-#if defined(__has_builtin) && LANE_BYTES >= 32
-#if __has_builtin(__builtin_shufflevector)
-#if LANE_BYTES / (REAL_IS_DOUBLE ? 8 : 4) == 16
-#define INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
-#define INTERLEAVE_HIGH(a, b)                                                                                          \
-    __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
-#elif LANE_BYTES / (REAL_IS_DOUBLE ? 8 : 4) == 8
-#define INTERLEAVE_LOW(a, b)  __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
-#define INTERLEAVE_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
-#else
-#define INTERLEAVE_LOW(a, b)  __builtin_shufflevector(a, b, 0, 4, 1, 5)
-#define INTERLEAVE_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
-#endif
-#endif
-#endif
-
-/* Computes to[j][r] = from[r][j] for one tile of LANES x LANES. Interleaving rows i and i + half rotates the bits of an
- * element's index (row, column) by one. After as many rounds as the row number has bits, row and column are
- * exchanged. */
-FORCE_INLINE void transpose_tile(const real *from, int64_t ld, real *to, int64_t ldt) {
-#ifdef INTERLEAVE_LOW
-    lanes v[LANES], w[LANES];
-#pragma GCC unroll 16
-    for (int r = 0; r < LANES; r++) v[r] = lanes_at(from + r * ld);
-#pragma GCC unroll 4
-    for (int bit = 1; bit < LANES; bit *= 2) {
-#pragma GCC unroll 8
-        for (int i = 0; i < LANES / 2; i++) {
-            w[2 * i] = INTERLEAVE_LOW(v[i], v[i + LANES / 2]);
-            w[2 * i + 1] = INTERLEAVE_HIGH(v[i], v[i + LANES / 2]);
-        }
-#pragma GCC unroll 16
-        for (int r = 0; r < LANES; r++) v[r] = w[r];
-    }
-#pragma GCC unroll 16
-    for (int r = 0; r < LANES; r++) lanes_to(to + r * ldt, v[r]);
-#else
-    for (int j = 0; j < LANES; j++)
-        for (int r = 0; r < LANES; r++) to[j * ldt + r] = from[r * ld + j];
-#endif
-}
-
 /* Computes to[j][r] = from[r][j] for r < rows, j < columns, both multiples of STATE_VECTOR. */
 static __attribute__((noinline, unused)) void transpose(int64_t rows, int64_t columns, const real *from, int64_t ld,
                                                         real *to, int64_t ldt) {

@@ -37,8 +37,8 @@ struct work {
     real *part_keys, *part_values; /* one term of a sum over states */
     real *W, *Wt, *dQ, *dK, *dV;   /* only for backward, as all that follows */
     real *values;                  /* v_m . w_n */
-    /* padded: the states before the chunk; Ct, Et: one of these states, and one of E, transposed */
-    real *padded, *Ct, *Et;
+    real *padded;                  /* the states before the chunk */
+    real *Vt, *turned;             /* V transposed; part_keys before it is transposed */
 };
 
 static int64_t state_reals(const struct outer_sizes *s) {
@@ -101,8 +101,8 @@ static struct work work_of(const struct outer_sizes *s, enum pass pass, struct s
                                              {&w.dV, N * VW},
                                              {&w.values, SCORES},
                                              {&w.padded, J * KW * VW},
-                                             {&w.Ct, KW * VW},
-                                             {&w.Et, KW * VW}};
+                                             {&w.Vt, N * VW},
+                                             {&w.turned, N * KW}};
     w.chunks = (s->T + N - 1) / N;
     w.all = take_bundle(s, pass, scratch);
     scratch_take(scratch, both, sizeof both / sizeof *both);
@@ -235,6 +235,14 @@ FORCE_INLINE void add_term(int64_t i, int64_t n, real factor, const real *from, 
         add_row(n, factor, from, to);
 }
 
+/* Computes part_keys = (X A^T)^T for a state X. At is A^T, VW x chunk. To transpose the product is less work than to
+ * transpose the state. */
+FORCE_INLINE void rows_by_state(const struct work *w, const real *X, const real *At) {
+    int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
+    chunk_product((struct extent){KW, N, VW}, (struct factor){X, VW, 1}, (struct right){At, N}, 0, w->turned, N);
+    transpose(KW, N, w->turned, N, w->part_keys, KW);
+}
+
 /* Computes the parts of dQ, and of Y_0 for tokens, that come from the states before the chunk. */
 FORCE_INLINE void entry_gradients(const struct work *w, const struct chunk *k, const real *C) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
@@ -242,9 +250,7 @@ FORCE_INLINE void entry_gradients(const struct work *w, const struct chunk *k, c
     clear_row(READERS * w->J, w->g.Y);
     for (int64_t i = 0; !k->begins && i < w->J; i++) {
         const real *reads = reads_of(w, i);
-        transpose(KW, VW, C + i * KW * VW, VW, w->Ct, KW);
-        chunk_product((struct extent){N, KW, VW}, (struct factor){w->W, VW, 1}, (struct right){w->Ct, KW}, 0,
-                      w->part_keys, KW);
+        rows_by_state(w, C + i * KW * VW, w->Wt);
         row_dots(KW, w->Q, KW, w->part_keys, KW, w->g.Y + i * READERS);
         for (int64_t n = 0; n < N; n++) add_term(i, KW, reads[n], w->part_keys + n * KW, w->dQ + n * KW);
     }
@@ -258,11 +264,10 @@ FORCE_INLINE void exit_gradients(const struct work *w, const struct chunk *k, co
         clear_row(N * VW, w->dV);
     }
     clear_row(N * w->J, w->g.taken);
+    if (!k->ends) transpose(N, VW, w->V, VW, w->Vt, N);
     for (int64_t a = 0; !k->ends && a < w->J; a++) {
         const real *x = writes_into(w, a), *Ea = E + a * KW * VW;
-        transpose(KW, VW, Ea, VW, w->Et, KW);
-        chunk_product((struct extent){N, KW, VW}, (struct factor){w->V, VW, 1}, (struct right){w->Et, KW}, 0,
-                      w->part_keys, KW);
+        rows_by_state(w, Ea, w->Vt);
         chunk_product((struct extent){N, VW, w->dk}, (struct factor){w->K, KW, 1}, (struct right){Ea, VW}, 0,
                       w->part_values, VW);
         row_dots(KW, w->K, KW, w->part_keys, KW, w->g.taken + a * N);

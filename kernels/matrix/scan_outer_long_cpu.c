@@ -200,7 +200,7 @@ static void next_state(const struct work *w, const struct stretch *k, int64_t b,
     const struct stretch_gates *g = w->g;
     if (k->begins) memset(C, 0, (size_t)(w->KW * w->VW) * sizeof *C);
     for (int64_t t = 0; t < k->rows; t += STATE_CHUNK) {
-        pack_rows(w->s.dk, w->s.dv, C, w->VW, kept_state(w->c, &w->s, b, (k->first + t) / STATE_CHUNK, h));
+        keep_state(&w->s, C, w->VW, kept_state(w->c, &w->s, b, (k->first + t) / STATE_CHUNK, h));
         if (k->ends && t + STATE_CHUNK >= k->rows) return;
         real after = 1;
         for (int64_t m = t + STATE_CHUNK - 1; m >= t; m--) {
@@ -311,8 +311,10 @@ static void write_rows(const struct work *w, int i, const struct stretch *k, int
     real *to = gradient_row(w->c, i, k->token, index, n);
     int64_t step = token_width(w->c->in[i]);
     bool add = call_accumulates(w->c, i);
-    for (int64_t t = 0; to && t < k->count; t++)
-        for (int64_t j = 0; j < n; j++) put(to + t * step + j, add, from[t * width + j]);
+    for (int64_t t = 0; to && t < k->count; t++, to += step, from += width) {
+        if (!add) copy_row(n, from, to);
+        for (int64_t j = 0; add && j < n; j++) to[j] += from[j];
+    }
 }
 
 /* Computes the gradients of one chunk of one head. E becomes the gradient of the state before the chunk. */
@@ -371,12 +373,26 @@ static size_t scan_outer_long_workspace(const struct call *c, enum pass pass) {
     return scratch.used;
 }
 
+/* Prefetches the inputs of a chunk of a group and its heads, which the processor does not follow by itself. */
+static void prefetch_group(const struct work *w, const struct stretch *k, enum pass pass, int64_t group) {
+    const struct call *c = w->c;
+    int64_t dk = w->s.dk, dv = w->share * w->s.dv, h = group * w->share, step = w->s.heads * w->s.dv;
+    prefetch_rows(k->count, dk, value_row(c, OUTER_Q, k->token, group, dk), w->s.groups * dk);
+    prefetch_rows(k->count, dk, value_row(c, OUTER_K, k->token, group, dk), w->s.groups * dk);
+    prefetch_rows(k->count, dv, value_row(c, OUTER_V, k->token, h, w->s.dv), step);
+    if (pass == PASS_BACKWARD) prefetch_rows(k->count, dv, call_dout(c, 0) + k->token * step + h * w->s.dv, step);
+}
+
 /* Computes groups `first` to `first + n - 1` of sequence b together, chunk by chunk. */
 static void walk(const struct work *w, enum pass pass, int64_t b, int64_t first, int64_t n) {
     int64_t chunks = (w->s.T + LONG - 1) / LONG, each = w->share * w->states.stride;
     for (int64_t i = 0; i < chunks * n; i++) {
         int64_t step = i / n, group = i % n;
         real *states = w->states.at + group * each;
+        if (step + 1 < chunks) {
+            struct stretch next = stretch_at(&w->s, b, pass == PASS_FORWARD ? step + 1 : chunks - 2 - step);
+            prefetch_group(w, &next, pass, first + group);
+        }
         struct stretch k = stretch_at(&w->s, b, pass == PASS_FORWARD ? step : chunks - 1 - step);
         if (pass == PASS_FORWARD)
             forward_group(w, &k, b, first + group, states);
@@ -401,6 +417,7 @@ static void run(const struct call *c, enum pass pass) {
             n = n < part.end - i ? n : part.end - i;
             walk(&w, pass, i / s.groups, i % s.groups, n);
         }
+        past_caches_done();
     }
 }
 

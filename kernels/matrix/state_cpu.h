@@ -6,10 +6,12 @@
 
 #include "kernels/matrix/state.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/simd.h"
 
-#define STATE_VECTOR 16 /* rows of the state are multiples of this many columns */
-#define STATE_PARTS  16 /* the heads of a batch are cut into at most so many parts; each has its own scratch */
-#define STATE_BUNDLE 16 /* most heads that are walked through time together */
+#define STATE_VECTOR 16        /* rows of the state are multiples of this many columns */
+#define STATE_PARTS  16        /* the heads of a batch are cut into at most so many parts; each has its own scratch */
+#define STATE_BUNDLE 16        /* most heads that are walked through time together */
+#define PAST_CACHES  (8 << 20) /* bytes of a call's kept states from which on the caches do not keep them */
 
 /* Defines name(width, ...), which calls step(width, ...) with the usual widths as constants, so that the loops over
  * columns unroll and the sums stay in registers. */
@@ -82,6 +84,16 @@ LRNN_INLINE void pad_rows(int64_t count, int64_t n, const real *from, int64_t ld
 LRNN_INLINE void pack_rows(int64_t dk, int64_t dv, const real *state, int64_t width, real *kept) {
     if (dv == width) dv = width = dk * dv, dk = 1;
     for (int64_t i = 0; i < dk; i++) memcpy(kept + i * dv, state + i * width, (size_t)dv * sizeof *kept);
+}
+
+/* Stores a state before a chunk as pack_rows does. If the caches cannot hold all states of a call until backward reads
+ * them, writes past the caches. */
+LRNN_INLINE void keep_state(const struct state_shape *s, const real *state, int64_t width, real *kept) {
+    int64_t n = s->dk * s->dv, states = s->B * s->chunks * s->heads;
+    if (s->dv != width || n % LANES || (uintptr_t)kept % LANE_BYTES || states * n * (int64_t)sizeof *kept < PAST_CACHES)
+        pack_rows(s->dk, s->dv, state, width, kept);
+    else
+        for (int64_t i = 0; i < n; i += LANES) lanes_past_caches(kept + i, lanes_at(state + i));
 }
 
 LRNN_INLINE void unpack_rows(int64_t dk, int64_t dv, const real *kept, int64_t width, real *state) {

@@ -302,43 +302,51 @@ FORCE_INLINE lanes dP_of(const struct soft *o, int64_t from) {
     return lanes_fma(all_lanes(o->v[0][from]) - o->chosen[0], o->a, o->b * (all_lanes(o->v[1][from]) - o->chosen[1]));
 }
 
-/* Writes dM of n tokens and one vector of states into the tile (N, n, LANES). */
-FORCE_INLINE void soft_gradient(int n, const struct size *z, const real *dict, const real *s, struct soft *o,
-                                real *tile) {
-    lanes M[SOFT_TOKENS], sum[SOFT_TOKENS];
-    for (int64_t from = 0; from < z->N; from++) {
+/* Writes exp(M - top) of n tokens and one vector of states into the tile (N, n, LANES), and computes `inverse` and
+ * `mean`. */
+FORCE_INLINE void soft_choices(int n, const struct size *z, const real *dict, const real *s, struct soft *o,
+                               real *tile) {
+    lanes M[SOFT_TOKENS], sum[SOFT_TOKENS], mean[SOFT_TOKENS];
+    for (int j = 0; j < n; j++) sum[j] = mean[j] = (lanes){0};
+    for (int64_t from = 0; from < z->N; from++, tile += n * LANES) {
         scores(n, z->K, dict + from * z->K * LANES, s, M);
-        for (int j = 0; j < n; j++) lanes_to(tile + (from * n + j) * LANES, M[j] - o[j].top);
-    }
+        for (int j = 0; j < n; j++) lanes_to(tile + j * LANES, M[j] - o[j].top);
 #pragma omp simd
-    for (int64_t e = 0; e < z->N * n * LANES; e++) tile[e] = real_exp(tile[e]);
-    for (int j = 0; j < n; j++) sum[j] = o[j].mean = (lanes){0};
-    for (int64_t from = 0; from < z->N; from++)
+        for (int e = 0; e < n * LANES; e++) tile[e] = real_exp(tile[e]);
         for (int j = 0; j < n; j++) {
-            lanes p = lanes_at(tile + (from * n + j) * LANES);
+            lanes p = lanes_at(tile + j * LANES);
             sum[j] += p;
-            o[j].mean = lanes_fma(p, dP_of(o + j, from), o[j].mean);
+            mean[j] = lanes_fma(p, dP_of(o + j, from), mean[j]);
         }
+    }
     for (int j = 0; j < n; j++) {
         o[j].inverse = 1 / sum[j];
-        o[j].mean *= o[j].inverse;
+        o[j].mean = mean[j] * o[j].inverse;
     }
-    for (int64_t from = 0; from < z->N; from++)
-        for (int j = 0; j < n; j++) {
-            real *at = tile + (from * n + j) * LANES;
-            lanes_to(at, lanes_at(at) * o[j].inverse * (dP_of(o + j, from) - o[j].mean));
-        }
 }
 
-/* ddict += s dM, where the tile has dM. */
-FORCE_INLINE void add_to_dict(int n, const struct size *z, const real *s, const real *tile, real *ddict) {
-    for (int64_t from = 0; from < z->N; from++)
-        for (int64_t k = 0; k < z->K; k++) {
-            real *to = ddict + (from * z->K + k) * LANES;
-            lanes sum = lanes_at(to);
-            for (int j = 0; j < n; j++) sum = lanes_axpy(s[j * z->K + k], lanes_at(tile + (from * n + j) * LANES), sum);
-            lanes_to(to, sum);
+/* Turns the tile into dM, adds s dM to ddict, and computes ds[0] to ds[m - 1] of n tokens: dM is used while it is in
+ * registers. */
+FORCE_INLINE void soft_gradient(int n, int m, const struct size *z, const real *dict, const real *s,
+                                const struct soft *o, real *tile, real *ddict, real *ds) {
+    lanes dM[SOFT_TOKENS], sum[SOFT_TOKENS][SOFT_SUMS];
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < m; i++) sum[j][i] = (lanes){0};
+    for (int64_t from = 0; from < z->N; from++, tile += n * LANES, dict += z->K * LANES) {
+        for (int j = 0; j < n; j++) {
+            dM[j] = lanes_at(tile + j * LANES) * o[j].inverse * (dP_of(o + j, from) - o[j].mean);
+            lanes_to(tile + j * LANES, dM[j]);
         }
+        for (int64_t k = 0; k < z->K; k++, ddict += LANES) {
+            lanes to = lanes_at(ddict);
+            for (int j = 0; j < n; j++) to = lanes_axpy(s[j * z->K + k], dM[j], to);
+            lanes_to(ddict, to);
+        }
+        for (int i = 0; i < m; i++)
+            for (int j = 0; j < n; j++) sum[j][i] = lanes_fma(lanes_at(dict + i * LANES), dM[j], sum[j][i]);
+    }
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < m; i++) ds[j * z->K + i] = sum_of(sum[j][i]);
 }
 
 /* Computes ds[k] to ds[k + m - 1] of n tokens. */
@@ -361,10 +369,13 @@ FORCE_INLINE void soft_tokens(int n, const struct call *c, const struct size *z,
     const real *dict = w->dict + vector * z->N * z->K * LANES, *s = tensor_real(c->in[ROUTE_S]) + token * z->K;
     real *ds = w->ds + (vector * z->tokens + token) * z->K;
     struct soft o[SOFT_TOKENS];
-    int64_t k = 0;
+    int64_t k = z->K < SOFT_SUMS ? 1 : SOFT_SUMS;
     for (int j = 0; j < n; j++) o[j] = soft_at(c, z, w, token + j, vector);
-    soft_gradient(n, z, dict, s, o, tile);
-    add_to_dict(n, z, s, tile, ddict);
+    soft_choices(n, z, dict, s, o, tile);
+    if (k == 1)
+        soft_gradient(n, 1, z, dict, s, o, tile, ddict, ds);
+    else
+        soft_gradient(n, SOFT_SUMS, z, dict, s, o, tile, ddict, ds);
     for (; k + SOFT_SUMS <= z->K; k += SOFT_SUMS) sums_of_s(n, SOFT_SUMS, z, dict, tile, k, ds);
     for (; k < z->K; k++) sums_of_s(n, 1, z, dict, tile, k, ds);
 }

@@ -8,9 +8,9 @@
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
+#include "kernels/lib/simd.h"
 
 #define PART_ROWS    64
-#define LANES        16
 #define PARALLEL_EXP 4096 /* exponentials; for fewer, threads cost more than they gain */
 
 struct part_sum {
@@ -27,33 +27,55 @@ static struct range rows_of_part(int64_t rows, int64_t part) {
     return r;
 }
 
-/* Returns the maximum. Its lanes are explicit, because without -ffast-math compilers do not vectorise a floating-point
- * maximum. */
+/* Returns the largest number, without regard to NaN. The last vector overlaps the one before. */
 static real maximum(const real *l, int64_t V) {
-    real lane[LANES], top = l[0];
-    int64_t whole = V - V % LANES;
-    for (int j = 0; j < LANES; j++) lane[j] = top;
-    for (int64_t v = 0; v < whole; v += LANES) {
-#pragma omp simd
-        for (int j = 0; j < LANES; j++) lane[j] = l[v + j] > lane[j] ? l[v + j] : lane[j];
+    real top = l[0], lane[LANES];
+    if (V < LANES) {
+        for (int64_t v = 1; v < V; v++) top = l[v] > top ? l[v] : top;
+        return top;
     }
-    for (int j = 0; j < LANES && whole; j++) top = lane[j] > top ? lane[j] : top;
-    for (int64_t v = whole; v < V; v++) top = l[v] > top ? l[v] : top;
-    return top;
+    lanes tops = lanes_at(l + V - LANES);
+    for (int64_t v = 0; v + LANES < V; v += LANES) tops = larger_lanes(tops, lanes_at(l + v));
+    lanes_to(lane, tops);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++) lane[j] = lane[j + half] > lane[j] ? lane[j + half] : lane[j];
+    return lane[0];
 }
 
-/* Whether all logits are finite: 0 times any other number is NaN, which stays in the sum. */
-static bool all_finite(const real *l, int64_t V) {
-    real sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t v = 0; v < V; v++) sum += 0 * l[v];
-    return sum == 0;
+/* Returns the first class whose logit is `top`, the maximum; NO_CLASS unless all logits are finite: 0 times any other
+ * number is NaN, which stays in the sum. */
+static int32_t prediction(const real *l, int64_t V, real top) {
+    int64_t v = 0, best = -1;
+    lanes odd = {0};
+    for (; v + LANES <= V; v += LANES) {
+        lanes x = lanes_at(l + v);
+        unsigned hits = best < 0 ? equal_lanes(x, all_lanes(top)) : 0;
+        odd += (lanes){0} * x;
+        if (hits) best = v + __builtin_ctz(hits);
+    }
+    real rest = 0;
+    for (; v < V; v++) {
+        rest += 0 * l[v];
+        if (best < 0 && l[v] == top) best = v;
+    }
+    return rest == 0 && equal_lanes(odd, (lanes){0}) == (1u << LANES) - 1 ? (int32_t)best : NO_CLASS;
 }
 
 static real sum_exp(const real *l, int64_t V, real top) {
     real sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t v = 0; v < V; v++) sum += real_exp(l[v] - top);
+    return sum;
+}
+
+/* Like sum_exp; also stores the exponentials. */
+static real exponentials(const real *restrict l, int64_t V, real top, real *restrict e) {
+    real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t v = 0; v < V; v++) {
+        e[v] = real_exp(l[v] - top);
+        sum += e[v];
+    }
     return sum;
 }
 
@@ -65,9 +87,7 @@ static struct part_sum forward_part(const struct call *c, struct range rows) {
     for (int64_t r = rows.begin; r < rows.end; r++) {
         const real *l = tensor_real(c->in[0]) + r * V;
         real top = maximum(l, V);
-        int32_t best = 0;
-        while (best < V - 1 && l[best] != top) best++;
-        predictions[r] = all_finite(l, V) ? best : NO_CLASS;
+        predictions[r] = prediction(l, V, top);
         if (targets[r] == IGNORED) continue;
         sum.loss += log((double)sum_exp(l, V, top)) + ((double)top - l[targets[r]]);
         sum.scored++;
@@ -96,9 +116,15 @@ static void cross_entropy_cpu_forward(const struct call *c, const struct exec *e
 /* dl (+)= factor softmax(l). It is inlined for each value of `accumulate`, which must be a constant so that the loop is
  * vectorised. */
 FORCE_INLINE void softmax_row(const real *restrict l, int64_t V, real factor, real *restrict dl, bool accumulate) {
-    real top = maximum(l, V), scaled = factor / sum_exp(l, V, top);
+    real top = maximum(l, V), sum = accumulate ? sum_exp(l, V, top) : exponentials(l, V, top, dl);
+    real scaled = factor / sum;
 #pragma omp simd
-    for (int64_t v = 0; v < V; v++) put(&dl[v], accumulate, scaled * real_exp(l[v] - top));
+    for (int64_t v = 0; v < V; v++) {
+        if (accumulate)
+            dl[v] += scaled * real_exp(l[v] - top);
+        else
+            dl[v] *= scaled;
+    }
 }
 
 static void backward_row(const real *l, int64_t V, int32_t target, real factor, real *dl, bool accumulate) {

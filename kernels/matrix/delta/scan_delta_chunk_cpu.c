@@ -247,7 +247,7 @@ static void forward_heads(const struct head *d, int64_t n, struct matrices *m) {
             m->S = m->all_S.at + h * m->all_S.stride;
             if (!k.last) prefetch_tokens(d + h, first + k.count, chunk_at(d + h, first + k.count).count, PASS_FORWARD);
             if (first % STATE_CHUNK == 0)
-                pack_rows(s->dk, s->dv, m->S, d->VW, kept_state(d->c, s, d[h].b, first / STATE_CHUNK, d[h].h));
+                keep_state(s, m->S, d->VW, kept_state(d->c, s, d[h].b, first / STATE_CHUNK, d[h].h));
             forward_chunk(d + h, &k, m);
         }
 }
@@ -522,6 +522,7 @@ static void run(const struct call *c, enum pass pass) {
         struct scratch own = scratch_part(&all, p, parts);
         struct matrices m = matrices_of(&any, pass, &own);
         for (int64_t i = part.begin; i < part.end; i += most) run_heads(c, &s, pass, i, part.end, &m);
+        past_caches_done();
     }
 }
 

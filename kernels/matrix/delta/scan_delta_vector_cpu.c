@@ -29,6 +29,7 @@
 #include "kernels/lib/infer.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/matrix/delta/solve.h"
+#include "kernels/matrix/delta/writer_scores.h"
 
 enum { N = STATE_CHUNK, TWO = 2 * STATE_CHUNK };
 
@@ -39,6 +40,7 @@ struct head {
     int64_t b, h, KW, VW, rows; /* KW, VW: dk and dv padded; rows: steps of a whole sequence */
     bool reads, erases;         /* the op has d (beta or read); it has e */
     int64_t writers;            /* rows of writers: N, or TWO with e */
+    int64_t reader;             /* the first row of readers that is not all zeros: 0, or N without d */
 };
 
 /* Matrices of one chunk, each in its own array. A state is kept if forward stored it: state.h says which. */
@@ -98,7 +100,7 @@ struct row {
 };
 
 FORCE_INLINE struct row row_at(const struct head *d, int64_t first, int64_t i) {
-    int64_t steps = d->s.steps, r = first + i, t = r / steps, j = r - t * steps;
+    int64_t steps = d->s.steps, r = first + i, t = steps == 1 ? r : r / steps, j = r - t * steps;
     struct row row = {r < d->rows, j == 0, j == steps - 1, d->b * d->s.T + t, j * d->s.heads + d->h, 1};
     if (row.in && d->c->in[DELTA_BETA])
         row.b = (real)delta_attr(d->c)->rate * *value_row(d->c, DELTA_BETA, row.token, row.index, 1);
@@ -127,13 +129,12 @@ static void read_chunk(const struct head *d, int64_t first, const struct matrice
         const real *k = input_row(c, DELTA_K, &r, r.index, dk), *read = input_row(c, DELTA_READ, &r, r.index, dk);
         const real *decay = r.begins ? input_row(c, DELTA_DECAY, &r, d->h, decays) : NULL;
         real *F = m->F + i * KW;
-        for (int64_t j = 0; j < KW; j++) F[j] = 1;
-        if (decays == 1)
-            for (int64_t j = 0; decay && j < dk; j++) F[j] = decay[0];
-        else
-            for (int64_t j = 0; decay && j < dk; j++) F[j] = decay[j];
+        int64_t scaled = decay ? dk : 0;
+        for (int64_t j = 0; decays == 1 && j < scaled; j++) F[j] = decay[0];
+        for (int64_t j = 0; decays > 1 && j < scaled; j++) F[j] = decay[j];
+        for (int64_t j = scaled; j < KW; j++) F[j] = 1;
         bool reads_key = c->in[DELTA_BETA] != NULL;
-        read_row(dk, KW, reads_key ? r.b : rate, reads_key ? k : read, m->readers + i * KW);
+        if (d->reads) read_row(dk, KW, reads_key ? r.b : rate, reads_key ? k : read, m->readers + i * KW);
         read_row(dk, KW, 1, r.ends ? input_row(c, DELTA_Q, &r, d->h, dk) : NULL, m->readers + (N + i) * KW);
         read_row(dk, KW, 1, k, m->writers + i * KW);
         if (d->erases) read_row(dk, KW, 1, input_row(c, DELTA_ERASE, &r, r.index, dk), m->writers + (N + i) * KW);
@@ -141,48 +142,12 @@ static void read_chunk(const struct head *d, int64_t first, const struct matrice
     }
 }
 
-/* Sets n vectors to zero. Without the empty statement gcc would write them by `rep stos`, which starts slowly. */
-FORCE_INLINE void clear_vectors(lanes *v, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
-        v[i] = (lanes){0};
-        __asm__ volatile("");
-    }
-}
-
-/* Computes X of one writer of row j. Stores in y the writer's row times all decays up to the chunk's end. */
-static void writer_scores(int64_t KW, int64_t j, const struct matrices *m, const real *writer, real *y, real *X) {
-    const real *q = m->readers + N * KW;
-    lanes of_d[N], of_q[N];
-    clear_vectors(of_d, j + 1);
-    clear_vectors(of_q, j + 1);
-    for (int64_t c = 0; c < KW; c += LANES) {
-        lanes x = lanes_at(writer + c);
-        lanes_to(y + c, x);
-        of_q[j] += x * lanes_at(q + j * KW + c);
-    }
-    for (int64_t i = j + 1; i < N; i++) {
-        lanes d = {0}, r = {0};
-        for (int64_t c = 0; c < KW; c += LANES) {
-            lanes x = lanes_at(y + c) * lanes_at(m->F + i * KW + c);
-            lanes_to(y + c, x);
-            d = lanes_fma(x, lanes_at(m->readers + i * KW + c), d);
-            r = lanes_fma(x, lanes_at(q + i * KW + c), r);
-        }
-        of_d[i] = d;
-        of_q[i] = r;
-    }
-    for (int i = 0; i < N; i += LANES) {
-        lanes_to(X + i, sums_of_lanes(of_d + i));
-        lanes_to(X + N + i, sums_of_lanes(of_q + i));
-    }
-}
-
-static void scale_readers(int64_t KW, const struct matrices *m) {
+static void scale_readers(bool reads, int64_t KW, const struct matrices *m) {
     for (int64_t c = 0; c < KW; c += LANES) {
         lanes y = all_lanes(1);
         for (int64_t i = 0; i < N; i++) {
             y *= lanes_at(m->F + i * KW + c);
-            lanes_to(m->from_start + i * KW + c, y * lanes_at(m->readers + i * KW + c));
+            if (reads) lanes_to(m->from_start + i * KW + c, y * lanes_at(m->readers + i * KW + c));
             lanes_to(m->from_start + (N + i) * KW + c, y * lanes_at(m->readers + (N + i) * KW + c));
         }
         lanes_to(m->through + c, y);
@@ -195,15 +160,21 @@ static void minus_scores(const real *X, real *to) {
         for (int64_t i = 0; i < N; i++) to[j * N + i] = -X[j * TWO + i];
 }
 
-/* Computes the values that the chunk's rows write. m->S is the state before the chunk. */
-static void solve_chunk(const struct head *d, int64_t first, const struct matrices *m) {
-    int64_t KW = d->KW, VW = d->VW;
+/* Computes the values that the chunk's rows write, and what rows `reader` to `end` - 1 of the readers read from m->S,
+ * the state before the chunk. Backward has no use for what the queries read. */
+static void solve_chunk(const struct head *d, int64_t first, int64_t end, const struct matrices *m) {
+    int64_t KW = d->KW, VW = d->VW, begin = d->reader;
     read_chunk(d, first, m);
-    for (int64_t j = 0; j < d->writers; j++)
-        writer_scores(KW, j % N, m, m->writers + j * KW, m->to_end + j * KW, m->X + j * TWO);
-    scale_readers(KW, m);
-    chunk_product((struct extent){TWO, VW, KW}, (struct factor){m->from_start, KW, 1}, (struct right){m->S, VW}, 0,
-                  m->seen, VW);
+    for (int64_t w = 0; w < d->writers; w += N) {
+        if (d->reads)
+            scores_of(true, m->F, m->readers, KW, m->writers + w * KW, m->to_end + w * KW, m->X + w * TWO);
+        else
+            scores_of(false, m->F, m->readers, KW, m->writers + w * KW, m->to_end + w * KW, m->X + w * TWO);
+    }
+    scale_readers(d->reads, KW, m);
+    if (begin < end)
+        chunk_product((struct extent){end - begin, VW, KW}, (struct factor){m->from_start + begin * KW, KW, 1},
+                      (struct right){m->S, VW}, 0, m->seen + begin * VW, VW);
     if (!d->reads) return;
     real *Z = m->written + (d->erases ? N * VW : 0);
     for (int64_t i = 0; i < N; i++) add_row(VW, -1, m->seen + i * VW, Z + i * VW);
@@ -261,8 +232,8 @@ static void forward_heads(const struct head *d, int64_t n, struct matrices *m) {
             m->S = m->states.at + h * m->states.stride;
             if (first + N < d->rows) prefetch_chunk(d + h, first + N, PASS_FORWARD);
             if (first % (N * s->steps) == 0)
-                pack_rows(s->dk, s->dv, m->S, d->VW, kept_state(d->c, s, d[h].b, first / (N * s->steps), d[h].h));
-            solve_chunk(d + h, first, m);
+                keep_state(s, m->S, d->VW, kept_state(d->c, s, d[h].b, first / (N * s->steps), d[h].h));
+            solve_chunk(d + h, first, TWO, m);
             write_outputs(d + h, first, m);
             if (first + N < d->rows) next_state(d, m, m->S);
         }
@@ -287,7 +258,6 @@ static void value_gradients(const struct head *d, int64_t first, const struct ma
     int64_t KW = d->KW, VW = d->VW, writers = d->writers;
     real *W = m->PW + N * VW, *dU = m->d_written, *dC = dU + (d->erases ? N * VW : 0);
     read_output_gradient(d, first, W);
-    memset(m->PW, 0, (size_t)(N * VW) * sizeof(real));
     chunk_product((struct extent){writers, VW, KW}, (struct factor){m->to_end, KW, 1}, (struct right){m->G, VW}, 0, dU,
                   VW);
     for (int64_t w = 0; w < writers; w += N)
@@ -298,20 +268,20 @@ static void value_gradients(const struct head *d, int64_t first, const struct ma
         if (d->erases) triangle_product(UPPER, VW, (struct factor){m->direct, N, 1}, (struct right){dC, VW}, 1, dU, VW);
         for (int64_t i = 0; i < N; i++) scale_row(VW, -1, dC + i * VW, m->PW + i * VW);
     }
-    transpose(TWO, VW, m->PW, VW, m->PWt, TWO);
+    int64_t begin = d->reader, rows = TWO - begin;
+    transpose(rows, VW, m->PW + begin * VW, VW, m->PWt + begin, TWO);
     transpose(KW, VW, m->S, VW, m->St, KW);
     transpose(KW, VW, m->G, VW, m->Gt, KW);
-    chunk_product((struct extent){writers, TWO, VW}, (struct factor){m->written, VW, 1}, (struct right){m->PWt, TWO}, 0,
-                  m->dX, TWO);
-    chunk_product((struct extent){TWO, KW, VW}, (struct factor){m->PW, VW, 1}, (struct right){m->St, KW}, 0, m->d_seen,
-                  KW);
+    chunk_product((struct extent){writers, rows, VW}, (struct factor){m->written, VW, 1},
+                  (struct right){m->PWt + begin, TWO}, 0, m->dX + begin, TWO);
+    chunk_product((struct extent){rows, KW, VW}, (struct factor){m->PW + begin * VW, VW, 1}, (struct right){m->St, KW},
+                  0, m->d_seen + begin * KW, KW);
     chunk_product((struct extent){writers, KW, VW}, (struct factor){m->written, VW, 1}, (struct right){m->Gt, KW}, 0,
                   m->d_end, KW);
-    for (int64_t i = 0; i < KW; i++) {
-        real sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t j = 0; j < VW; j++) sum += m->G[i * VW + j] * m->S[i * VW + j];
-        m->d_through[i] = sum;
+    for (int64_t i = 0; i < KW; i += LANES) {
+        lanes sums[LANES];
+        for (int r = 0; r < LANES; r++) sums[r] = lane_products(VW, m->G + (i + r) * VW, m->S + (i + r) * VW);
+        lanes_to(m->d_through + i, ordered_sums(sums));
     }
 }
 
@@ -322,52 +292,81 @@ struct channels {
 
 /* Starts the sums dd, dq and dF with the part that comes from the state before the chunk. This state reaches readers
  * as a writer's row does; y[i + 1] is the product of the decays up to row i. */
-FORCE_INLINE void entry_gradients(int64_t KW, int64_t c, const struct matrices *m, struct channels *x) {
+FORCE_INLINE void entry_gradients(bool reads, int64_t KW, int64_t c, const struct matrices *m, struct channels *x) {
     lanes y[N + 1], dy = lanes_at(m->d_through + c);
     y[0] = all_lanes(1);
     for (int i = 0; i < N; i++) y[i + 1] = x->F[i] * y[i];
     for (int i = N - 1; i >= 0; i--) {
-        lanes of_d = lanes_at(m->d_seen + i * KW + c), of_q = lanes_at(m->d_seen + (N + i) * KW + c);
-        x->dd[i] = y[i + 1] * of_d;
+        lanes of_q = lanes_at(m->d_seen + (N + i) * KW + c);
         x->dq[i] = y[i + 1] * of_q;
-        dy = lanes_fma(x->d[i], of_d, lanes_fma(x->q[i], of_q, dy));
+        dy = lanes_fma(x->q[i], of_q, dy);
+        if (reads) {
+            lanes of_d = lanes_at(m->d_seen + i * KW + c);
+            x->dd[i] = y[i + 1] * of_d;
+            dy = lanes_fma(x->d[i], of_d, dy);
+        }
         x->dF[i] = dy * y[i];
         dy *= x->F[i];
     }
 }
 
-/* Returns the gradient of a writer of row j, and adds its part to dd, dq and dF. `dX` is this writer's row of m->dX.
- * `dy` is the gradient of the writer's copy that has all decays up to the chunk's end. */
-FORCE_INLINE lanes writer_gradients(int j, lanes writer, lanes dy, const real *dX, struct channels *x) {
-    lanes y[N];
-    y[j] = writer;
-    for (int i = j + 1; i < N; i++) y[i] = x->F[i] * y[i - 1];
-    for (int i = N - 1; i > j; i--) {
-        x->dd[i] = lanes_axpy(dX[i], y[i], x->dd[i]);
-        x->dq[i] = lanes_axpy(dX[N + i], y[i], x->dq[i]);
-        dy = lanes_axpy(dX[i], x->d[i], lanes_axpy(dX[N + i], x->q[i], dy));
-        x->dF[i] = lanes_fma(dy, y[i - 1], x->dF[i]);
-        dy *= x->F[i];
+/* Adds to dd, dq and dF what row i, which comes after row j of a writer, contributes to them, and updates dy. y is the
+ * writer's copy at row i, `before` at row i - 1. dX is the writer's row of m->dX. */
+FORCE_INLINE lanes row_parts(bool reads, int64_t i, const real *dX, lanes y, lanes before, lanes dy,
+                             struct channels *x) {
+    x->dq[i] = lanes_axpy(dX[N + i], y, x->dq[i]);
+    dy = lanes_axpy(dX[N + i], x->q[i], dy);
+    if (reads) {
+        x->dd[i] = lanes_axpy(dX[i], y, x->dd[i]);
+        dy = lanes_axpy(dX[i], x->d[i], dy);
     }
-    x->dq[j] = lanes_axpy(dX[N + j], writer, x->dq[j]);
-    return lanes_axpy(dX[N + j], x->q[j], dy);
+    x->dF[i] = lanes_fma(dy, before, x->dF[i]);
+    return dy * x->F[i];
 }
 
-static void row_gradients(const struct head *d, const struct matrices *m) {
+/* Computes the gradients of the writers of rows j and j + 1, and adds their parts to dd, dq and dF. Both go through
+ * the rows together, so that each row's sums are read and written once. dy: the gradients of the writers' copies that
+ * have all decays up to the chunk's end. */
+FORCE_INLINE void writer_gradients(bool reads, int64_t j, const lanes *writer, lanes *dy, const real *dX,
+                                   struct channels *x) {
+    lanes y[N], z[N];
+    y[j] = writer[0];
+    z[j + 1] = writer[1];
+    y[j + 1] = x->F[j + 1] * y[j];
+    for (int64_t i = j + 2; i < N; i++) {
+        y[i] = x->F[i] * y[i - 1];
+        z[i] = x->F[i] * z[i - 1];
+    }
+    for (int64_t i = N - 1; i > j + 1; i--) {
+        dy[0] = row_parts(reads, i, dX, y[i], y[i - 1], dy[0], x);
+        dy[1] = row_parts(reads, i, dX + TWO, z[i], z[i - 1], dy[1], x);
+    }
+    dy[0] = row_parts(reads, j + 1, dX, y[j + 1], y[j], dy[0], x);
+    x->dq[j + 1] = lanes_axpy(dX[TWO + N + j + 1], writer[1], x->dq[j + 1]);
+    dy[1] = lanes_axpy(dX[TWO + N + j + 1], x->q[j + 1], dy[1]);
+    x->dq[j] = lanes_axpy(dX[N + j], writer[0], x->dq[j]);
+    dy[0] = lanes_axpy(dX[N + j], x->q[j], dy[0]);
+}
+
+FORCE_INLINE void row_gradients(bool reads, const struct head *d, const struct matrices *m) {
     int64_t KW = d->KW;
     for (int64_t c = 0; c < KW; c += LANES) {
         struct channels x;
         for (int i = 0; i < N; i++) {
-            x.d[i] = lanes_at(m->readers + i * KW + c);
+            if (reads) x.d[i] = lanes_at(m->readers + i * KW + c);
             x.q[i] = lanes_at(m->readers + (N + i) * KW + c);
             x.F[i] = lanes_at(m->F + i * KW + c);
         }
-        entry_gradients(KW, c, m, &x);
-        for (int64_t j = 0; j < d->writers; j++)
-            lanes_to(m->d_writers + j * KW + c, writer_gradients((int)(j % N), lanes_at(m->writers + j * KW + c),
-                                                                 lanes_at(m->d_end + j * KW + c), m->dX + j * TWO, &x));
+        entry_gradients(reads, KW, c, m, &x);
+        for (int64_t j = 0; j < d->writers; j += 2) {
+            const real *writer = m->writers + j * KW + c, *end = m->d_end + j * KW + c;
+            lanes rows[2] = {lanes_at(writer), lanes_at(writer + KW)}, dy[2] = {lanes_at(end), lanes_at(end + KW)};
+            writer_gradients(reads, j % N, rows, dy, m->dX + j * TWO, &x);
+            lanes_to(m->d_writers + j * KW + c, dy[0]);
+            lanes_to(m->d_writers + (j + 1) * KW + c, dy[1]);
+        }
         for (int i = 0; i < N; i++) {
-            lanes_to(m->d_readers + i * KW + c, x.dd[i]);
+            if (reads) lanes_to(m->d_readers + i * KW + c, x.dd[i]);
             lanes_to(m->d_readers + (N + i) * KW + c, x.dq[i]);
             lanes_to(m->dF + i * KW + c, x.dF[i]);
         }
@@ -390,20 +389,41 @@ static real dot(int64_t n, const real *a, const real *b) {
     return sum;
 }
 
+/* Computes the gradients of beta of all rows. Rows of whole vectors are summed LANES at a time, in the order of dot. */
+FORCE_INLINE void beta_gradients(const struct head *d, int64_t first, const struct matrices *m, real *d_beta) {
+    int64_t dk = d->s.dk, dv = d->s.dv;
+    real rate = (real)delta_attr(d->c)->rate;
+    for (int64_t i = 0; i < N; i += LANES) {
+        lanes keys[LANES] = {0}, values[LANES] = {0};
+        for (int64_t r = i; r < i + LANES; r++) {
+            struct row row = row_at(d, first, r);
+            if (!row.in) break;
+            const real *k = value_row(d->c, DELTA_K, row.token, row.index, dk), *d_read = m->d_readers + r * d->KW;
+            const real *v = value_row(d->c, DELTA_V, row.token, row.index, dv), *dU = m->d_written + r * d->VW;
+            if (dk % LANES || dv % LANES) {
+                d_beta[r] = rate * (dot(dk, k, d_read) + dot(dv, v, dU));
+            } else {
+                keys[r - i] = lane_products(dk, k, d_read);
+                values[r - i] = lane_products(dv, v, dU);
+            }
+        }
+        if (dk % LANES == 0 && dv % LANES == 0)
+            lanes_to(d_beta + i, rate * (ordered_sums(keys) + ordered_sums(values)));
+    }
+}
+
 static void write_gradients(const struct head *d, int64_t first, const struct matrices *m) {
     const struct call *c = d->c;
     int64_t KW = d->KW, VW = d->VW, dk = d->s.dk, dv = d->s.dv;
-    real rate = (real)delta_attr(c)->rate;
+    real rate = (real)delta_attr(c)->rate, d_beta[N];
+    if (c->in[DELTA_BETA]) beta_gradients(d, first, m, d_beta);
     for (int64_t i = 0; i < N; i++) {
         struct row r = row_at(d, first, i);
         if (!r.in) return;
         real *d_read = m->d_readers + i * KW, *d_key = m->d_writers + i * KW, *dF = m->dF + i * KW;
         real *dU = m->d_written + i * VW;
         if (c->in[DELTA_BETA]) {
-            const real *k = value_row(c, DELTA_K, r.token, r.index, dk),
-                       *v = value_row(c, DELTA_V, r.token, r.index, dv);
-            real d_beta = rate * (dot(dk, k, d_read) + dot(dv, v, dU));
-            write_row(c, DELTA_BETA, r.token, r.index, 1, 1, &d_beta);
+            write_row(c, DELTA_BETA, r.token, r.index, 1, 1, d_beta + i);
             add_row(KW, r.b, d_read, d_key);
         }
         write_row(c, DELTA_K, r.token, r.index, dk, 1, d_key);
@@ -419,13 +439,17 @@ static void write_gradients(const struct head *d, int64_t first, const struct ma
 
 static void backward_chunk(const struct head *d, int64_t first, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW;
-    solve_chunk(d, first, m);
+    solve_chunk(d, first, N, m);
     value_gradients(d, first, m);
-    row_gradients(d, m);
+    if (d->reads)
+        row_gradients(true, d, m);
+    else
+        row_gradients(false, d, m);
     write_gradients(d, first, m);
     for (int64_t i = 0; i < KW; i++) scale_row(VW, m->through[i], m->G + i * VW, m->G + i * VW);
-    chunk_product((struct extent){KW, VW, TWO}, (struct factor){m->from_start, 1, KW}, (struct right){m->PW, VW}, 1,
-                  m->G, VW);
+    int64_t begin = d->reader;
+    chunk_product((struct extent){KW, VW, TWO - begin}, (struct factor){m->from_start + begin * KW, 1, KW},
+                  (struct right){m->PW + begin * VW, VW}, 1, m->G, VW);
 }
 
 /* Computes the states before the chunks from one kept state to the next again, then the gradients of these chunks from
@@ -434,16 +458,21 @@ static void backward_between(const struct head *d, int64_t kept, struct matrices
     int64_t steps = d->s.steps, size = d->KW * d->VW;
     int64_t begin = kept * N * steps, chunks = (d->rows - begin + N - 1) / N;
     if (chunks > steps) chunks = steps;
-    memset(m->states.at, 0, (size_t)size * sizeof(real));
-    unpack_rows(d->s.dk, d->s.dv, kept_state(d->c, &d->s, d->b, kept, d->h), d->VW, m->states.at);
+    real *before = kept_state(d->c, &d->s, d->b, kept, d->h); /* the state before the first of these chunks */
+    if (d->KW != d->s.dk || d->VW != d->s.dv) {
+        memset(m->states.at, 0, (size_t)size * sizeof(real));
+        unpack_rows(d->s.dk, d->s.dv, before, d->VW, m->states.at);
+        before = m->states.at;
+    }
     for (int64_t i = 0; i + 1 < chunks; i++) {
-        m->S = m->states.at + i * m->states.stride;
-        solve_chunk(d, begin + i * N, m);
-        memcpy(m->S + m->states.stride, m->S, (size_t)size * sizeof(real));
-        next_state(d, m, m->S + m->states.stride);
+        real *next = m->states.at + (i + 1) * m->states.stride;
+        m->S = i > 0 ? m->states.at + i * m->states.stride : before;
+        solve_chunk(d, begin + i * N, N, m);
+        memcpy(next, m->S, (size_t)size * sizeof(real));
+        next_state(d, m, next);
     }
     for (int64_t i = chunks - 1; i >= 0; i--) {
-        m->S = m->states.at + i * m->states.stride;
+        m->S = i > 0 ? m->states.at + i * m->states.stride : before;
         backward_chunk(d, begin + i * N, m);
     }
 }
@@ -465,8 +494,8 @@ static void backward_heads(const struct head *d, int64_t n, struct matrices *m) 
 
 static struct head head_at(const struct call *c, const struct state_shape *s, int64_t i) {
     bool erases = c->in[DELTA_ERASE] != NULL, reads = c->in[DELTA_BETA] || c->in[DELTA_READ];
-    return (struct head){c,     *s,     i / s->heads,    i % s->heads, padded(s->dk), padded(s->dv), s->T * s->steps,
-                         reads, erases, erases ? TWO : N};
+    return (struct head){c,     *s,     i / s->heads,     i % s->heads, padded(s->dk), padded(s->dv), s->T * s->steps,
+                         reads, erases, erases ? TWO : N, reads ? 0 : N};
 }
 
 static size_t scan_delta_vector_workspace(const struct call *c, enum pass pass) {
@@ -497,6 +526,7 @@ static void run(const struct call *c, enum pass pass) {
             else
                 backward_heads(d, n, &m);
         }
+        past_caches_done();
     }
 }
 

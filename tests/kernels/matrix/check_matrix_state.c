@@ -382,6 +382,56 @@ START_TEST(misfits_name_both_numbers) {
 }
 END_TEST
 
+/* --- kept states -------------------------------------------------------------------------------------------------- */
+
+/* Kernels that write the states which forward keeps past the caches, if they are many. */
+static const struct {
+    const char *kernel;
+    bool delta;
+} past_caches[] = {{"scan_outer_long", false}, {"scan_delta_chunk", true}, {"scan_delta_vector", true}};
+
+/* One head of 16 x 16 for B sequences, with the gradients of all inputs. */
+static void past_caches_open(struct graph *g, int i, int64_t B, int64_t T) {
+    int64_t dims[] = {B, T, 1, 16};
+    open_graph(g, NULL, true, true, past_caches[i].kernel);
+    struct tensor *q = graph_input(g, "q", 4, dims, true), *k = graph_input(g, "k", 4, dims, true);
+    struct tensor *v = graph_input(g, "v", 4, dims, true), *decay = rows4(g, "decay", B, T, 1, 1);
+    struct delta_attr attr = {.heads = 1, .steps = 1, .scale = 1, .rate = (real)0.25};
+    struct delta_gates delta = {.beta = past_caches[i].delta ? rows4(g, "beta", B, T, 1, 1) : NULL, .decay = decay};
+    struct outer_gates outer = {.decay = decay};
+    if (past_caches[i].delta)
+        scan_delta(g, q, k, v, &delta, &attr);
+    else
+        scan_outer(g, q, k, v, &outer, 1, 1, 1);
+    for (int o = 0; o < 2; o++) tensor_keep(g->calls[0].out[o]);
+    plan_graph(g);
+    fill_inputs(g, FILL_SMALL, false);
+}
+
+/* The states of 64 sequences of 2048 tokens take 8 MiB; those of a single sequence stay in the caches. */
+START_TEST(states_written_past_the_caches_are_the_same) {
+    struct graph many, one;
+    int64_t B = 64;
+    past_caches_open(&many, _i, B, 2048);
+    past_caches_open(&one, _i, 1, 2048);
+    walk(&many);
+    for (int64_t b = 0; b < B; b += B - 1) {
+        for (int i = 0; i < many.calls[0].n_in; i++)
+            if (many.calls[0].in[i])
+                memcpy(one.calls[0].in[i]->data,
+                       (char *)many.calls[0].in[i]->data + (size_t)b * tensor_bytes(one.calls[0].in[i]),
+                       tensor_bytes(one.calls[0].in[i]));
+        walk(&one);
+        for (int o = 0; o < 2; o++) {
+            const struct tensor *own = one.calls[0].out[o], *all = many.calls[0].out[o];
+            ck_assert_mem_eq((char *)all->data + (size_t)b * tensor_bytes(own), own->data, tensor_bytes(own));
+        }
+    }
+    graph_free(&many);
+    graph_free(&one);
+}
+END_TEST
+
 Suite *check_matrix_state(void);
 Suite *check_matrix_state(void) {
     Suite *suite = suite_create("matrix_state");
@@ -401,6 +451,8 @@ Suite *check_matrix_state(void) {
     tcase_add_test(tests, time_constants_start_in_range);
     tcase_add_test(tests, a_large_rate_of_a_small_step_is_a_decay);
     tcase_add_test(tests, misfits_name_both_numbers);
+    tcase_add_loop_test(tests, states_written_past_the_caches_are_the_same, 0,
+                        (int)(sizeof past_caches / sizeof *past_caches));
     suite_add_tcase(suite, tests);
     return suite;
 }
