@@ -113,15 +113,21 @@ template <class T, int N> __device__ __forceinline__ numbers<T, N> later_load(co
 #define COPY_ASYNC_CAPABILITY 80
 
 #ifdef LRNN_CUDA_HOST
-#define copy_async        cuda_host_copy_async
-#define copy_async_16     cuda_host_copy_async_16
-#define copy_async_commit cuda_host_copy_async_commit
-#define copy_async_wait   cuda_host_copy_async_wait
+#define copy_async         cuda_host_copy_async
+#define copy_async_or_zero cuda_host_copy_async_or_zero
+#define copy_async_16      cuda_host_copy_async_16
+#define copy_async_commit  cuda_host_copy_async_commit
+#define copy_async_wait    cuda_host_copy_async_wait
 #else
 /* Starts to copy *from to *to, which is in shared memory. The copy is complete when this thread's copy_async_wait has
  * waited for the group that its next copy_async_commit ends. */
 static __device__ __forceinline__ void copy_async(real *to, const real *from) {
     __pipeline_memcpy_async(to, from, sizeof *to);
+}
+
+/* Like copy_async if `is`; else *to becomes 0, and `from` need not be an address. */
+static __device__ __forceinline__ void copy_async_or_zero(real *to, const real *from, bool is) {
+    __pipeline_memcpy_async(to, from, sizeof *to, is ? 0 : sizeof *to);
 }
 
 /* Like copy_async, for 16 bytes. Both addresses are multiples of 16. The copy leaves no copy in the cache of this

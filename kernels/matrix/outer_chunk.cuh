@@ -449,8 +449,10 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
 
 /* --- functions for the kernels ------------------------------------------------------------------------------------ */
 
-template <class Gates> inline struct strip_shape outer_chunks_of(const struct state_shape &z, int J, enum pass pass) {
-    return chunk_shape_of(z, SEGMENT, [=](const struct strip_shape &s) { return chunk_reals<Gates>(s, J, pass); });
+template <class Gates>
+inline struct strip_shape outer_chunks_of(const struct state_shape &z, int J, enum pass pass,
+                                          int64_t segment = SEGMENT) {
+    return chunk_shape_of(z, segment, [=](const struct strip_shape &s) { return chunk_reals<Gates>(s, J, pass); });
 }
 
 /* Whether the arrays fit into shared memory. Backward needs the most. */
@@ -463,8 +465,9 @@ inline bool outer_chunks_pay(const struct state_shape &z) {
     return z.T >= SEGMENT && 2 * z.dk > TILE_ROWS && 2 * z.dv > TILE_COLUMNS;
 }
 
-inline struct between take_between(const struct state_shape &z, int J, struct scratch *scratch) {
-    int64_t states = ((z.T + SEGMENT - 1) / SEGMENT - 1) * z.B * z.heads * J;
+inline struct between take_between(const struct state_shape &z, int J, struct scratch *scratch,
+                                   int64_t segment = SEGMENT) {
+    int64_t states = ((z.T + segment - 1) / segment - 1) * z.B * z.heads * J;
     struct between mid = {};
     if (states == 0) return mid;
     mid.states = scratch_reals(scratch, states * z.dk * z.dv);

@@ -163,6 +163,10 @@ void cuda_host_copy_async_bytes(void *to, const void *from, size_t bytes);
 static inline void cuda_host_copy_async(real *to, const real *from) {
     cuda_host_copy_async_bytes(to, from, sizeof *to);
 }
+static inline void cuda_host_copy_async_or_zero(real *to, const real *from, bool is) {
+    static const real zero = 0;
+    cuda_host_copy_async(to, is ? from : &zero);
+}
 static inline void cuda_host_copy_async_16(real *to, const real *from) {
     cuda_host_copy_async_bytes(to, from, 16);
 }

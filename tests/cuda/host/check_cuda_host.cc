@@ -207,6 +207,22 @@ START_TEST(a_copy_is_there_when_it_was_waited_for_and_no_sooner) {
 }
 END_TEST
 
+static __global__ void copy_or_zero_kernel(float *seen) {
+    real *slots = (real *)cuda_host_shared(), from = 5;
+    copy_async_or_zero(&slots[0], &from, true);
+    copy_async_or_zero(&slots[1], nullptr, false);
+    copy_async_commit();
+    copy_async_wait<0>();
+    for (int i = 0; i < 2; i++) seen[i] = (float)slots[i];
+}
+
+START_TEST(a_copy_of_nothing_is_zero) {
+    std::vector<float> seen =
+        result_of(2, [](float *out) { launch(copy_or_zero_kernel, dim3(1), dim3(1), 2 * sizeof(real), out); });
+    ck_assert(seen[0] == 5 && seen[1] == 0);
+}
+END_TEST
+
 /* Copies that no commit has closed belong to no group, and are not waited for. */
 static __global__ void open_group_kernel(void) {
     real *slots = (real *)cuda_host_shared(), from = 1;
@@ -428,6 +444,7 @@ Suite *check_cuda_host(void) {
     tcase_add_test_raise_signal(tests, a_factor_that_is_not_rounded_is_found, SIGABRT);
     tcase_add_test(tests, tf32_is_the_nearest_number_of_eleven_bits);
     tcase_add_test(tests, a_copy_is_there_when_it_was_waited_for_and_no_sooner);
+    tcase_add_test(tests, a_copy_of_nothing_is_zero);
     tcase_add_test_raise_signal(tests, a_thread_that_ends_before_its_copies_is_found, SIGABRT);
     tcase_add_test(tests, every_thread_of_every_block_runs_once);
     tcase_add_test(tests, one_block_is_the_last_and_sees_what_all_have_stored);

@@ -1,7 +1,8 @@
-/* scan_outer_chunk_cuda.cu - scan_outer on CUDA, 64 tokens at a time in parallel: outer_chunk.cuh with one state per
- * head. Forward stores the state before every 16th token, so that backward need not compute it again. */
+/* scan_outer_chunk_cuda.cu - scan_outer on CUDA with segments of tokens in parallel: head_chunk.cuh if a block can hold a
+ * whole head, else outer_chunk.cuh with one state per head. Forward stores the state before every 16th token, so that
+ * backward need not compute it again. */
 #include "kernels/matrix/outer_call.cuh"
-#include "kernels/matrix/outer_chunk.cuh"
+#include "kernels/matrix/outer/head_chunk.cuh"
 
 namespace {
 
@@ -128,6 +129,42 @@ struct single_gates {
     }
 };
 
+/* How a call is computed: by head_chunk.cuh if `values` is not 0, else by outer_chunk.cuh. s: the strips that compute
+ * the states between segments, and without head_chunk.cuh all gradients. */
+struct outer_plan {
+    struct outer_inputs in;
+    struct state_shape z;
+    struct strip_shape s;
+    int values;
+    struct between mid;
+    real *partial; /* NULL: each head writes its own gradients */
+};
+
+inline struct outer_plan outer_plan_of(const struct call *c, enum pass pass, struct scratch *scratch) {
+    struct outer_plan p = {.in = outer_inputs_of(c), .z = outer_shape(c)};
+    p.values = head_values(c);
+    int64_t segment = p.values ? head_segment(p.z) : SEGMENT;
+    p.s = outer_chunks_of<single_gates>(p.z, 1, pass, segment);
+    p.mid = take_between(p.z, 1, scratch, segment);
+    if (pass == PASS_BACKWARD && (!p.values || p.z.groups < p.z.heads))
+        p.partial = take_partial(p.in, p.values ? head_shape(p.z) : p.s, scratch);
+    return p;
+}
+
+/* Where the heads write: all gradients but those of keys that several heads share, of which each writes its part. */
+inline struct head_gradients head_gradients_of(const struct outer_plan &p, const struct outer_gradients &d) {
+    int64_t T = p.z.T, H = p.z.heads, dk = p.z.dk, dv = p.z.dv, part = outer_partial(dk, 1);
+    struct head_gradients to = {.v = {d.v, T * H * dv, H * dv, dv, d.add_v}, .gates = d};
+    if (p.partial) {
+        to.q = {p.partial, H * T * part, part, T * part, false};
+        to.k = {p.partial + dk, H * T * part, part, T * part, false};
+    } else {
+        to.q = {d.q, T * H * dk, H * dk, dk, d.add_q};
+        to.k = {d.k, T * H * dk, H * dk, dk, d.add_k};
+    }
+    return to;
+}
+
 } // namespace
 
 static bool scan_outer_chunk_cuda_applicable(const struct call *c, const char **why) {
@@ -140,27 +177,37 @@ static bool scan_outer_chunk_cuda_preferred(const struct call *c) {
 
 static size_t scan_outer_chunk_cuda_workspace(const struct call *c, enum pass pass) {
     struct scratch scratch = scratch_measure(c);
-    struct outer_inputs in = outer_inputs_of(c);
-    take_between(outer_shape(c), 1, &scratch);
-    if (pass == PASS_BACKWARD)
-        take_partial(in, outer_chunks_of<single_gates>(outer_shape(c), 1, PASS_BACKWARD), &scratch);
+    outer_plan_of(c, pass, &scratch);
     return scratch.used;
 }
 
 static void scan_outer_chunk_cuda_forward(const struct call *c, const struct exec *x) {
     struct scratch scratch = scratch_of(c, PASS_FORWARD);
-    struct between mid = take_between(outer_shape(c), 1, &scratch);
-    outer_chunks_forward<single_gates>(c, x, outer_inputs_of(c), outer_shape(c), mid, tensor_real(c->out[0]),
-                                       tensor_real(c->out[1]));
+    struct outer_plan p = outer_plan_of(c, PASS_FORWARD, &scratch);
+    real *y = tensor_real(c->out[0]), *kept = tensor_real(c->out[1]);
+    if (!p.values) {
+        outer_chunks_forward<single_gates>(c, x, p.in, p.z, p.mid, y, kept);
+        return;
+    }
+    outer_states_between<single_gates, PASS_FORWARD>(c, x, p.in, p.s, nullptr, p.mid);
+    auto launch = p.values == HEAD_KEYS ? head_forward_launch<HEAD_KEYS> : head_forward_launch<HEAD_MOST>;
+    launch(x, p.in, head_shape(p.z), p.mid, y, kept);
 }
 
 static void scan_outer_chunk_cuda_backward(const struct call *c, const struct exec *x) {
-    struct outer_inputs in = outer_inputs_of(c);
-    struct strip_shape s = outer_chunks_of<single_gates>(outer_shape(c), 1, PASS_BACKWARD);
     struct scratch scratch = scratch_of(c, PASS_BACKWARD);
-    struct between mid = take_between(outer_shape(c), 1, &scratch);
-    real *partial = take_partial(in, s, &scratch);
-    outer_chunks_backward<single_gates>(c, x, in, s, mid, tensor_real(c->out[1]), partial, outer_gradients_of(c));
+    struct outer_plan p = outer_plan_of(c, PASS_BACKWARD, &scratch);
+    struct outer_gradients d = outer_gradients_of(c);
+    real *kept = tensor_real(c->out[1]);
+    if (!p.values) {
+        outer_chunks_backward<single_gates>(c, x, p.in, p.s, p.mid, kept, p.partial, d);
+        return;
+    }
+    outer_states_between<single_gates, PASS_BACKWARD>(c, x, p.in, p.s, call_dout(c, 0), p.mid);
+    auto launch = p.values == HEAD_KEYS ? head_backward_launch<HEAD_KEYS> : head_backward_launch<HEAD_MOST>;
+    launch(x, p.in, head_shape(p.z), call_dout(c, 0), p.mid, kept, head_gradients_of(p, d));
+    struct outer_gradients keys = {.q = d.q, .k = d.k, .add_q = d.add_q, .add_k = d.add_k};
+    if (p.partial) outer_gradient_sums(c, x, p.in, head_shape(p.z), p.partial, keys);
 }
 
 /* Tolerance: the state sums T outer products, and its products with vectors sum dk or dv terms, all in working
@@ -169,7 +216,7 @@ const struct kernel kernel_scan_outer_chunk_cuda = {
     .name = "scan_outer_chunk_cuda",
     .op = &op_scan_outer,
     .device = DEVICE_CUDA,
-    .version = 2,
+    .version = 3,
     .inexact = true,
     .tolerance = 256,
     .applicable = scan_outer_chunk_cuda_applicable,
