@@ -3,8 +3,8 @@
  *
  * A factor in shared memory is stored already split, so a number is split once and not by each warp that reads it.
  * A warp computes 16 rows of the result. Of each tile of 16 x 8, lane 4 g + t has elements (g, 2t), (g, 2t + 1),
- * (g + 8, 2t), (g + 8, 2t + 1). A step multiplies a depth of 8. mma.sync expects that a lane has elements t and t + 4 of
- * the depth; here it has 2t and 2t + 1 of both factors, which changes only the order of the sum. So two neighbouring
+ * (g + 8, 2t), (g + 8, 2t + 1). A step multiplies a depth of 8. mma.sync expects a lane to have elements t and t + 4
+ * of the depth; here it has 2t and 2t + 1 of both factors, which changes only the order of the sum. So two neighbouring
  * elements are one load of 16 bytes, and a result is the left factor of the next product without leaving its registers.
  *
  * Only code for tensor cores (TILE_TENSOR_CORES) sees more of this header than the size of a pair. */

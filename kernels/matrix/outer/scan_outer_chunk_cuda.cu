@@ -1,5 +1,5 @@
-/* scan_outer_chunk_cuda.cu - scan_outer on CUDA with segments of tokens in parallel: head_chunk.cuh if a block can hold a
- * whole head, else outer_chunk.cuh with one state per head. Forward stores the state before every 16th token, so that
+/* scan_outer_chunk_cuda.cu - scan_outer on CUDA with segments of tokens in parallel: head_chunk.cuh if a block can hold
+ * a whole head, else outer_chunk.cuh with one state per head. Forward stores the state before every 16th token, so that
  * backward need not compute it again. */
 #include "kernels/matrix/outer_call.cuh"
 #include "kernels/matrix/outer/head_chunk.cuh"
