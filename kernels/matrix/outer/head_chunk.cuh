@@ -3,7 +3,7 @@
  * any multiple of HEAD_CHUNK tokens.
  *
  * Matrices of a chunk are stored split in shared memory (kernels/lib/split_product.cuh); missing rows and columns are
- * 0. All their sizes are known to the compiler. Forward: warp w has columns 16 w to 16 w + 15 of the state, as the rows of
+ * 0. All their sizes are known to the compiler. Forward: warp w has columns 16 w to 16 w + 15 of the state, as rows of
  * its transpose, and computes these columns of the outputs. Backward: warp w has 16 rows of the state's gradient E, and
  * computes these columns of dq and dk. For dv, which sums over all rows of E, E is also in shared memory. A token is a
  * lane in all that concerns gates. Three barriers a chunk: after its rows are stored, after the products of tokens with
