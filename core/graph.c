@@ -205,12 +205,27 @@ void graph_set_root(struct graph *g, struct tensor *t) {
     tensor_keep(t);
 }
 
+struct cost call_cost(const struct call *c, enum pass pass) {
+    struct cost cost = c->op->cost(c, pass);
+    double bytes = (double)precision_bytes(c->precision), fewer = sizeof(real) - bytes;
+    for (int j = 0; j < c->n_out && pass == PASS_FORWARD; j++) {
+        const struct tensor *y = c->out[j];
+        cost.bytes += (double)tensor_count(y) * (y->rounded ? -fewer : y->copied ? bytes : 0);
+    }
+    for (int i = 0; i < c->n_in && pass == PASS_BACKWARD; i++) {
+        const struct tensor *x = c->din[i] ? c->in[i] : NULL;
+        if (x) cost.bytes += (double)tensor_count(x) * (x->grad_rounded ? -fewer : x->grad_copied ? bytes : 0);
+    }
+    if (pass == PASS_FORWARD) cost.bytes += (double)c->rounds.n * (sizeof(real) + bytes);
+    return cost;
+}
+
 struct cost graph_cost(const struct graph *g, enum pass pass) {
     struct cost total = {0, 0};
     for (int i = 0; i < g->n_calls; i++) {
         const struct call *c = &g->calls[i];
         if (pass == PASS_BACKWARD && !c->plan.active) continue;
-        struct cost cost = c->op->cost(c, pass);
+        struct cost cost = call_cost(c, pass);
         total.flops += cost.flops;
         total.bytes += cost.bytes;
     }

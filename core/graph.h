@@ -65,7 +65,10 @@ LRNN_INLINE enum device graph_device(const struct graph *g) {
     return g->options.place ? g->options.place->device : DEVICE_CPU;
 }
 
-/* Returns the sum of the ops' costs for one pass. */
+/* Returns the op's cost, corrected for what a planned call stores rounded instead of its reals, or beside them. */
+struct cost call_cost(const struct call *c, enum pass pass);
+
+/* Returns the sum of the calls' costs for one pass. */
 struct cost graph_cost(const struct graph *g, enum pass pass);
 
 #ifdef __cplusplus

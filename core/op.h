@@ -28,6 +28,12 @@ LRNN_INLINE const char *precision_name(enum precision p) {
     return p == PRECISION_TF32 ? "tf32" : p == PRECISION_BF16 ? "bf16" : REAL_NAME;
 }
 
+/* Returns the bytes of a number that a device stores rounded to p for products: 2 in bf16, which are the upper half of
+ * a float. */
+LRNN_INLINE size_t precision_bytes(enum precision p) {
+    return p == PRECISION_BF16 && !REAL_IS_DOUBLE ? sizeof(uint16_t) : sizeof(real);
+}
+
 struct graph;
 struct op;
 struct op_sizes;
@@ -71,7 +77,7 @@ struct call_plan {
  * 0. */
 struct rounded_params {
     const real *from;
-    real *to;
+    void *to;
     int64_t n;
 };
 
@@ -120,7 +126,8 @@ struct deferred {
     void *scratch; /* as many bytes as kernel->finish_workspace asks for */
 };
 
-/* The cost of one pass: FLOPs (a multiply-add counts 2), and the smallest possible memory traffic in bytes. */
+/* The cost of one pass: FLOPs (a multiply-add counts 2), and the smallest possible memory traffic in bytes. An op that
+ * reads factors of products counts them as they are stored; call_cost (core/graph.h) corrects what kernels write. */
 struct cost {
     double flops, bytes;
 };
@@ -203,7 +210,8 @@ struct kernel {
     bool (*copies_dout)(const struct call *c);
     /* rounds_out, bit j: it stores output j rounded if c->out[j]->rounded asks for this. rounds_din, bit i: it stores
      * the gradient of input i rounded if c->in[i]->grad_rounded asks for this. copies_out, bit j, and copies_din, bit
-     * i: it also stores a rounded copy in c->out[j]->factor or c->in[i]->grad_factor, unless the pointer is NULL. */
+     * i: it also stores a rounded copy in c->out[j]->factor or c->in[i]->grad_factor, unless the pointer is NULL. What
+     * is stored rounded has precision_bytes(c->precision) per number. */
     uint32_t rounds_out, rounds_din, copies_out, copies_din;
     /* Writes all outputs. It allocates nothing, is asynchronous on CUDA, and gives the same bits at any thread
      * count. */
@@ -212,7 +220,7 @@ struct kernel {
     void (*backward)(const struct call *c, const struct exec *x);
     /* Whether the gradients of the call's parameters, which no other call of the backward walk reads, may be left to
      * `finish`: it computes those of all such calls at once, after the walk. Until then the graph keeps the values of
-     * the call's inputs and the gradient of its output. NULL: never. */
+     * the call's inputs, or their rounded copies, and the gradient of its output. NULL: never. */
     bool (*defers)(const struct call *c);
     size_t (*finish_workspace)(const struct deferred *d);
     void (*finish)(const struct deferred *d, const struct exec *x);

@@ -47,12 +47,13 @@ struct tensor {
     bool ignorable;      /* ids may also be -100 */
     /* True if only products read the value (or the gradient), and as a factor. Then its producer (or the one call that
      * writes the gradient) stores it rounded to the precision of these products (graph_plan.c). A parameter keeps its
-     * value; `factor` is then a copy that the first product of a forward walk rounds. */
+     * value; `factor` is then a copy that the first product of a forward walk rounds. What is stored rounded has
+     * precision_bytes (op.h) per number: `data` and `grad` may point to numbers of 16 bits. */
     bool rounded, grad_rounded;
     /* True if products read the value (or the gradient) as a factor, and other calls read it unrounded. Then its
      * producer (or the one call that writes the gradient) also stores it rounded in `factor` (or `grad_factor`). */
     bool copied, grad_copied;
-    real *factor, *grad_factor; /* NULL: there is no rounded copy */
+    void *factor, *grad_factor; /* NULL: there is no rounded copy */
     struct tensor_plan plan;
 };
 

@@ -31,7 +31,7 @@ template <class F> static F *function(F *, const char *name) {
 /* Defines `name` as <cublas_v2.h> or <cublasLt.h> declares it. dlsym searches the library and its dependencies. */
 #define FORWARD(name, parameters, arguments)                                                                           \
     extern "C" cublasStatus_t name parameters {                                                                        \
-        static auto *const loaded = function(name, #name);                                                             \
+        static auto *const loaded = function(static_cast<cublasStatus_t(*) parameters>(name), #name);                  \
         return loaded ? loaded arguments : CUBLAS_STATUS_NOT_INITIALIZED;                                              \
     }
 #define GEMM(name, type)                                                                                               \
@@ -48,6 +48,11 @@ FORWARD(cublasSetWorkspace_v2, (cublasHandle_t handle, void *workspace, size_t b
 FORWARD(cublasSetMathMode, (cublasHandle_t handle, cublasMath_t mode), (handle, mode))
 GEMM(cublasSgemm_v2, float)
 GEMM(cublasDgemm_v2, double)
+FORWARD(cublasGemmEx,
+        (cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void *alpha,
+         const void *A, cudaDataType of_A, int lda, const void *B, cudaDataType of_B, int ldb, const void *beta,
+         void *C, cudaDataType of_C, int ldc, cublasComputeType_t compute, cublasGemmAlgo_t algorithm),
+        (handle, ta, tb, m, n, k, alpha, A, of_A, lda, B, of_B, ldb, beta, C, of_C, ldc, compute, algorithm))
 FORWARD(cublasLtMatmulDescInit_internal,
         (cublasLtMatmulDesc_t product, size_t size, cublasComputeType_t compute, cudaDataType_t scale),
         (product, size, compute, scale))

@@ -175,8 +175,7 @@ static void mark_copied(struct graph *g) {
         for (int i = 0; i < c->n_in; i++) {
             if (!c->in[i]) continue;
             struct tensor *t = tensor_base(c->in[i]);
-            bool again = c->plan.active && !c->deferred;
-            int last = again ? graph_backward_time(g, c->index) : c->index;
+            int last = c->deferred ? 2 * g->n_calls : c->plan.active ? graph_backward_time(g, c->index) : c->index;
             if (is_factor(c, i) && last > t->plan.factor_last) t->plan.factor_last = last;
             if (c->plan.active && wants_gradient(c, i)) t->grad_copied &= c->kernel->copies_din >> i & 1u;
         }
@@ -204,7 +203,7 @@ static void value_lifetimes(struct graph *g) {
             if (!c->in[j]) continue;
             extend(c->in[j], i);
             if (c->plan.active && (c->op->needs_in >> j & 1u)) extend(c->in[j], graph_backward_time(g, i));
-            if (c->deferred) extend(c->in[j], end);
+            if (c->deferred && !c->in[j]->copied) extend(c->in[j], end);
         }
         for (int j = 0; j < c->n_out; j++)
             if (c->plan.active && (c->op->needs_out >> j & 1u)) extend(c->out[j], graph_backward_time(g, i));
@@ -227,6 +226,11 @@ static void gradient_lifetimes(struct graph *g) {
     }
 }
 
+/* Returns the bytes of a tensor's value, gradient or copy. */
+static size_t stored_bytes(const struct graph *g, const struct tensor *t, bool rounded) {
+    return rounded ? (size_t)tensor_count(t) * precision_bytes(g->options.precision) : tensor_bytes(t);
+}
+
 static void add_tensor_buffers(struct graph *g) {
     int end = 2 * g->n_calls;
     for (int i = 0; i < g->n_tensors; i++) {
@@ -234,18 +238,18 @@ static void add_tensor_buffers(struct graph *g) {
         t->plan.value_buffer = t->plan.grad_buffer = t->plan.factor_buffer = t->plan.grad_factor_buffer = -1;
         if (t->base || t->param || t->data) continue;
         t->plan.value_buffer = g->plan->n_buffers;
-        add_buffer(g, tensor_bytes(t), t->producer, t->plan.value_last);
+        add_buffer(g, stored_bytes(g, t, t->rounded), t->producer, t->plan.value_last);
         if (t->copied) t->plan.factor_buffer = g->plan->n_buffers;
-        if (t->copied) add_buffer(g, tensor_bytes(t), t->producer, t->plan.factor_last);
+        if (t->copied) add_buffer(g, stored_bytes(g, t, true), t->producer, t->plan.factor_last);
         if (!t->plan.has_grad) continue;
         bool root = g->root && t == tensor_base(g->root);
         int first = root ? -1 : t->plan.grad_first;
         bool kept = t->producer < 0 || t->keep || g->calls[t->producer].deferred;
         int last = kept ? end : graph_backward_time(g, t->producer);
         t->plan.grad_buffer = g->plan->n_buffers;
-        add_buffer(g, tensor_bytes(t), first, last);
+        add_buffer(g, stored_bytes(g, t, t->grad_rounded), first, last);
         if (t->grad_copied) t->plan.grad_factor_buffer = g->plan->n_buffers;
-        if (t->grad_copied) add_buffer(g, tensor_bytes(t), first, graph_backward_time(g, t->producer));
+        if (t->grad_copied) add_buffer(g, stored_bytes(g, t, true), first, graph_backward_time(g, t->producer));
     }
 }
 
@@ -297,7 +301,8 @@ static void add_rounded_params(struct graph *g) {
     int64_t begin, end;
     rounded_range(g, &begin, &end);
     g->plan->rounded_params = end > begin ? g->plan->n_buffers : -1;
-    if (end > begin) add_buffer(g, (size_t)(end - begin) * sizeof(real), -1, 2 * g->n_calls);
+    size_t bytes = (size_t)(end - begin) * precision_bytes(g->options.precision);
+    if (end > begin) add_buffer(g, bytes, -1, 2 * g->n_calls);
 }
 
 /* --- placement ---------------------------------------------------------------------------------------------------- */
@@ -448,11 +453,12 @@ static void bind_calls(struct graph *g) {
 /* The first call that reads such a parameter rounds all of them. */
 static void bind_rounded_params(struct graph *g) {
     int64_t begin, end;
-    real *to = address(g, g->plan->rounded_params);
+    char *to = address(g, g->plan->rounded_params);
+    int64_t each = (int64_t)precision_bytes(g->options.precision);
     rounded_range(g, &begin, &end);
     for (int i = 0; i < g->n_tensors; i++) {
         const struct param *param = tensor_base(g->tensors[i])->param;
-        if (param) g->tensors[i]->factor = to && g->tensors[i]->rounded ? to + (param->offset - begin) : NULL;
+        if (param) g->tensors[i]->factor = to && g->tensors[i]->rounded ? to + (param->offset - begin) * each : NULL;
     }
     for (int i = 0; i < g->n_calls; i++) g->calls[i].rounds = (struct rounded_params){NULL, NULL, 0};
     for (int i = 0; i < g->n_calls && to; i++)

@@ -167,7 +167,7 @@ static void print_calls(const struct device_run *d, const struct setup *s, const
                                  .precision = s->spec.config.precision,
                                  .cache = "step",
                                  .error = NAN,
-                                 .cost = c->op->cost(c, m->at[i].pass)};
+                                 .cost = call_cost(c, m->at[i].pass)};
         device_print_row(d, &row, &m->at[i].times);
     }
 }

@@ -17,7 +17,7 @@ enum binary_rule { BINARY_ADD, BINARY_SUB, BINARY_MUL, BINARY_SILU_MUL };
 
 template <binary_rule RULE> struct binary_value {
     const real *a, *b;
-    real *y;
+    void *y;
     enum precision p; /* precision in which y is stored */
 
     template <int W> __device__ void run(int64_t i) const {
@@ -27,16 +27,15 @@ template <binary_rule RULE> struct binary_value {
             if constexpr (RULE == BINARY_SUB) u.v[k] -= v.v[k];
             if constexpr (RULE == BINARY_MUL) u.v[k] *= v.v[k];
             if constexpr (RULE == BINARY_SILU_MUL) u.v[k] = u.v[k] * real_sigmoid(u.v[k]) * v.v[k];
-            u.v[k] = rounded(p, u.v[k]);
         }
-        store_lanes<W>(y + i, u);
+        store_rounded<W>(y, i, p, u);
     }
 };
 
 /* Computes the gradients da and db; NULL: not wanted. It reads a and b only where the rule needs their values. */
 template <binary_rule RULE> struct binary_gradient {
     const real *a, *b, *dy;
-    real *da, *db;
+    void *da, *db;
     bool add_a, add_b;
     enum precision a_in, b_in; /* precisions in which da and db are stored */
 
@@ -53,12 +52,8 @@ template <binary_rule RULE> struct binary_gradient {
                 by_b.v[k] = d.v[k] * us;
             }
         }
-        for (int k = 0; k < W; k++) {
-            by_a.v[k] = rounded(a_in, by_a.v[k]);
-            by_b.v[k] = rounded(b_in, by_b.v[k]);
-        }
-        if (da) put_lanes<W>(da + i, add_a, by_a);
-        if (db) put_lanes<W>(db + i, add_b, by_b);
+        if (da) put_rounded<W>(da, i, add_a, a_in, by_a);
+        if (db) put_rounded<W>(db, i, add_b, b_in, by_b);
     }
 };
 
@@ -66,7 +61,7 @@ template <binary_rule RULE> struct binary_gradient {
 
 template <binary_rule RULE> static void binary_cuda_forward(const struct call *c, const struct exec *x) {
     each(c, x, tensor_count(c->out[0]),
-         binary_value<RULE>{tensor_real(c->in[0]), tensor_real(c->in[1]), tensor_real(c->out[0]), out_precision(c, 0)});
+         binary_value<RULE>{tensor_real(c->in[0]), tensor_real(c->in[1]), c->out[0]->data, out_precision(c, 0)});
 }
 
 template <binary_rule RULE> static void binary_cuda_backward(const struct call *c, const struct exec *x) {
@@ -196,26 +191,26 @@ namespace {
 
 template <activation F> struct activation_value {
     const real *x;
-    real *y;
+    void *y;
     enum precision p; /* precision in which y is stored */
 
     template <int W> __device__ void run(int64_t i) const {
         lanes<W> v = load_lanes<W>(x + i);
-        for (int k = 0; k < W; k++) v.v[k] = rounded(p, value_of<F>(v.v[k]));
-        store_lanes<W>(y + i, v);
+        for (int k = 0; k < W; k++) v.v[k] = value_of<F>(v.v[k]);
+        store_rounded<W>(y, i, p, v);
     }
 };
 
 template <activation F> struct activation_gradient {
     const real *x, *dy;
-    real *dx;
+    void *dx;
     bool accumulate;
     enum precision p; /* precision in which dx is stored */
 
     template <int W> __device__ void run(int64_t i) const {
         lanes<W> v = load_lanes<W>(x + i), d = load_lanes<W>(dy + i);
-        for (int k = 0; k < W; k++) v.v[k] = rounded(p, d.v[k] * slope_of<F>(v.v[k]));
-        put_lanes<W>(dx + i, accumulate, v);
+        for (int k = 0; k < W; k++) v.v[k] = d.v[k] * slope_of<F>(v.v[k]);
+        put_rounded<W>(dx, i, accumulate, p, v);
     }
 };
 
@@ -224,7 +219,7 @@ template <activation F> struct activation_gradient {
 template <activation F> static void activation_pass(const struct call *c, const struct exec *x, enum pass pass) {
     int64_t n = tensor_count(c->out[0]);
     if (pass == PASS_FORWARD)
-        each(c, x, n, activation_value<F>{tensor_real(c->in[0]), tensor_real(c->out[0]), out_precision(c, 0)});
+        each(c, x, n, activation_value<F>{tensor_real(c->in[0]), c->out[0]->data, out_precision(c, 0)});
     else
         each(c, x, n,
              activation_gradient<F>{tensor_real(c->in[0]), call_dout(c, 0), c->din[0], call_accumulates(c, 0),

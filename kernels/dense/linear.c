@@ -33,13 +33,18 @@ static void linear_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* Backward counts only the products for wanted gradients. */
+/* Backward counts only the products for wanted gradients. Factors have the bytes in which the plan stores them. */
 static struct cost linear_cost(const struct call *c, enum pass pass) {
     double x = (double)tensor_count(c->in[0]), w = (double)tensor_count(c->in[1]), y = (double)tensor_count(c->out[0]);
     double product = 2 * x * (double)c->in[1]->dims[0], bias = c->in[2] ? y : 0;
-    if (pass == PASS_FORWARD) return (struct cost){product + bias, sizeof(real) * (x + w + y)};
+    double full = sizeof(real), part = (double)precision_bytes(c->precision);
+    double read_x = x * (c->in[0]->rounded || c->in[0]->copied ? part : full),
+           read_w = w * (c->in[1]->rounded ? part : full);
+    if (pass == PASS_FORWARD) return (struct cost){product + bias, read_x + read_w + full * y};
+    double read_y = y * (c->out[0]->grad_rounded ? part : c->out[0]->grad_copied ? part + full : full);
     bool dx = c->in[0]->needs_grad, dw = c->in[1]->needs_grad;
-    return (struct cost){product * (dx + dw) + bias, sizeof(real) * (y + (x + w) * (dx + dw))};
+    return (struct cost){product * (dx + dw) + bias,
+                         read_y + (dx ? read_w + full * x : 0) + (dw ? read_x + full * w : 0)};
 }
 
 /* Variant 0 has a bias, variant 1 has none. In variant 2 x needs no gradient, in variant 3 the weights need none.

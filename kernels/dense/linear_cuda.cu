@@ -1,8 +1,8 @@
 /* linear_cuda.cu - y = x W^T + b (linear.c) with cuBLAS. Where cublasLt can, its products also add the bias or sum the
  * bias's gradient.
  *
- * In tf32 and bf16 the factors are first rounded into scratch, as on the CPU, because it is not specified how tensor
- * cores round. Tensor cores then multiply them exactly, since a bf16 number is also a tf32 number. */
+ * In tf32 and bf16 the factors are first rounded into scratch, unless they are stored rounded, because it is not
+ * specified how tensor cores round. Tensor cores then multiply them exactly. Factors of bf16 have 16 bits. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/cuda_gemm.cuh"
 #include "kernels/lib/cuda_weights.cuh"
@@ -41,7 +41,7 @@ struct bias_rows {
 /* One array to round: to[i] = from[i] rounded, for i < n. */
 struct rounding {
     const real *from;
-    real *to;
+    void *to;
     int64_t n;
 };
 
@@ -77,27 +77,25 @@ struct roundings {
         struct rounding one = array_of(group, &before);
         int64_t i = 4 * (group - before), n = one.n < i + 4 ? one.n : i + 4;
         if (n - i == 4 && reinterpret_cast<uintptr_t>(one.from) % sizeof(lanes<4>) == 0) {
-            lanes<4> u = load_lanes<4>(one.from + i);
-            for (int j = 0; j < 4; j++) u.v[j] = rounded(p, u.v[j]);
-            store_lanes<4>(one.to + i, u);
+            store_rounded<4>(one.to, i, p, load_lanes<4>(one.from + i));
             return;
         }
-        for (; i < n; i++) one.to[i] = rounded(p, one.from[i]);
+        for (; i < n; i++) store_rounded<1>(one.to, i, p, {one.from[i]});
     }
 };
 
 /* Returns the values of a tensor, or their rounded copy if there is one. */
-const real *factor_source(const struct tensor *t) {
-    return t->factor ? t->factor : tensor_real(t);
+const void *factor_source(const struct tensor *t) {
+    return t->factor ? t->factor : t->data;
 }
 
 /* Returns x, w or dy as the products read them: unchanged if they are rounded already, else in scratch, where `all`
  * will round them. */
-const real *factor(const struct call *c, struct roundings *all, struct scratch *s, int64_t n, const real *from,
+const void *factor(const struct call *c, struct roundings *all, struct scratch *s, int64_t n, const void *from,
                    bool is_rounded) {
     if (c->precision == PRECISION_FULL || is_rounded) return from;
-    real *to = scratch_reals(s, n);
-    all->of[all->count++] = {from, to, n};
+    void *to = scratch_bytes(s, (size_t)n * precision_bytes(c->precision));
+    all->of[all->count++] = {(const real *)from, to, n};
     return to;
 }
 
@@ -111,11 +109,11 @@ int64_t groups_of_all(const struct roundings *all) {
  * term only once. */
 struct rounded_term {
     const real *dy;
-    real *to;
+    void *to;
     enum precision p;
     __device__ real operator()(int64_t, int64_t i) const {
         real v = dy[i];
-        to[i] = rounded(p, v);
+        store_rounded<1>(to, i, p, {v});
         return v;
     }
 };
@@ -134,7 +132,7 @@ __global__ void __launch_bounds__(CUDA_THREADS)
 }
 
 struct factors {
-    const real *x, *w, *dy;
+    const void *x, *w, *dy;
 };
 
 /* Whether the launch that rounds the factors of backward also sums the bias's gradient. */
@@ -229,7 +227,7 @@ const struct kernel kernel_linear_cuda = {
     .name = "linear_cuda",
     .op = &op_linear,
     .device = DEVICE_CUDA,
-    .version = 3,
+    .version = 4,
     .inexact = true,
     .tolerance = 64,
     .tiles = "cuBLAS takes other tiles for other numbers of rows",

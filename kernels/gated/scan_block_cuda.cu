@@ -60,8 +60,9 @@ template <int m> struct block_forward : block_walk<m> {
     struct shared {
         real h[2][m][block_walk<m>::LANES];
     };
-    const real *carry;  /* the state before the first step of each lane; NULL means zeros */
-    real *h, *h_factor; /* h_factor: rounded to `products`; NULL: not wanted */
+    const real *carry; /* the state before the first step of each lane; NULL means zeros */
+    real *h;
+    void *h_factor; /* h rounded to `products`; NULL: not wanted */
     enum precision products;
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, shared &) const {
@@ -83,7 +84,7 @@ template <int m> struct block_forward : block_walk<m> {
         for (int j = 0; j < m; j++) sum = real_fma(in.gates.p[j], s.before[j], sum);
         sum *= in.gates.scale;
         if (lane.stores) h[this->state_at(lane, t)] = sum;
-        if (lane.stores && h_factor) h_factor[this->state_at(lane, t)] = rounded(products, sum);
+        if (lane.stores && h_factor) store_rounded<1>(h_factor, this->state_at(lane, t), products, {sum});
         if constexpr (m == 1)
             s.before[0] = sum;
         else
@@ -110,10 +111,10 @@ template <int m> struct block_adjoint : block_walk<m> {
         real product[2][m][m][block_walk<m>::LANES], before[2][m][block_walk<m>::LANES];
     };
     const real *h, *dh, *carry; /* carry: the carry to the last step of each lane; NULL means zeros */
-    real *dz, *dv;
+    void *dz, *dv;
     bool add_dz, add_dv;
     enum precision dz_in, dv_in; /* the precisions in which dz and dv are stored */
-    real *dz_factor;             /* dz rounded to `products`; NULL: not wanted */
+    void *dz_factor;             /* dz rounded to `products`; NULL: not wanted */
     enum precision products;
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, shared &) const {
@@ -137,14 +138,14 @@ template <int m> struct block_adjoint : block_walk<m> {
         real mean = gate_divides(this->gate) ? s.h : 0;
         s.h = in.before;
         if (!lane.stores) return;
-        if (dv) put(&dv[this->state_at(lane, t)], add_dv, rounded(dv_in, in.gates.p[m] * (s.G * in.gates.scale)));
+        if (dv) put_rounded<1>(dv, this->state_at(lane, t), add_dv, dv_in, {in.gates.p[m] * (s.G * in.gates.scale)});
         if (!dz) return;
-        real *row = dz + this->gate_at(lane, t);
 #pragma unroll
         for (int j = 0; j <= m; j++) {
             real value = in.gates.slope(this->gate, j) * (s.G * ((j < m ? before[j] : in.v) - mean));
-            put(&row[j * lane.N], add_dz, rounded(dz_in, value));
-            if (dz_factor) dz_factor[this->gate_at(lane, t) + j * lane.N] = rounded(products, value);
+            int64_t at = this->gate_at(lane, t) + j * lane.N;
+            put_rounded<1>(dz, at, add_dz, dz_in, {value});
+            if (dz_factor) store_rounded<1>(dz_factor, at, products, {value});
         }
     }
 

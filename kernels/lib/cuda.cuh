@@ -9,6 +9,7 @@
 
 #include "core/cuda/cuda.cuh"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/round.h"
 #include "kernels/kernel.h"
 
 #define CUDA_THREADS 256 /* threads of a block, if nothing else decides */
@@ -132,7 +133,7 @@ static __device__ __forceinline__ void copy_async_or_zero(real *to, const real *
 
 /* Like copy_async, for 16 bytes. Both addresses are multiples of 16. The copy leaves no copy in the cache of this
  * multiprocessor. */
-static __device__ __forceinline__ void copy_async_16(real *to, const real *from) {
+static __device__ __forceinline__ void copy_async_16(void *to, const void *from) {
     __pipeline_memcpy_async(to, from, 16);
 }
 
@@ -169,6 +170,30 @@ template <int W> __device__ __forceinline__ void put_lanes(real *to, bool accumu
         for (int k = 0; k < W; k++) x.v[k] = before.v[k] + x.v[k];
     }
     store_lanes<W>(to, x);
+}
+
+/* W neighbouring numbers of bf16. */
+template <int W> struct alignas(W * sizeof(uint16_t)) halves { uint16_t v[W]; };
+
+/* Stores W values from element i on, rounded to p, in precision_bytes(p) each. */
+template <int W> __device__ __forceinline__ void store_rounded(void *to, int64_t i, enum precision p, lanes<W> x) {
+    if (precision_bytes(p) < sizeof(real)) {
+        halves<W> h;
+        for (int k = 0; k < W; k++) h.v[k] = bf16_bits(x.v[k]);
+        *reinterpret_cast<halves<W> *>((uint16_t *)to + i) = h;
+        return;
+    }
+    for (int k = 0; k < W; k++) x.v[k] = rounded(p, x.v[k]);
+    store_lanes<W>((real *)to + i, x);
+}
+
+/* Like put_lanes, rounded to p. The planner lets no gradient be rounded to which a call adds. */
+template <int W>
+__device__ __forceinline__ void put_rounded(void *to, int64_t i, bool accumulate, enum precision p, lanes<W> x) {
+    if (accumulate)
+        put_lanes<W>((real *)to + i, true, x);
+    else
+        store_rounded<W>(to, i, p, x);
 }
 
 template <class F> __global__ void __launch_bounds__(CUDA_THREADS) each_kernel(int64_t n, F f) {

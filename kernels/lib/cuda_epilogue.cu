@@ -53,19 +53,22 @@ bool describe_product(struct cuda_context *cuda, struct description *d, enum pre
     uint32_t beside = epilogue == EPILOGUE_NONE   ? CUBLASLT_EPILOGUE_DEFAULT
                       : epilogue == EPILOGUE_BIAS ? CUBLASLT_EPILOGUE_BIAS
                                                   : CUBLASLT_EPILOGUE_BGRADB;
-    cublasComputeType_t compute = precision == PRECISION_FULL ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32;
+    cublasComputeType_t compute = precision == PRECISION_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     return CUBLAS_TRY(cuda, cublasLtMatmulDescInit(&d->product, compute, CUDA_R_32F)) &&
            set(CUBLASLT_MATMUL_DESC_TRANSA, op_b) && set(CUBLASLT_MATMUL_DESC_TRANSB, op_a) &&
            set(CUBLASLT_MATMUL_DESC_EPILOGUE, beside) &&
            (epilogue == EPILOGUE_NONE || set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector));
 }
 
-bool describe_matrices(struct cuda_context *cuda, struct description *d, const struct product &p) {
-    auto matrix = [&](cublasLtMatrixLayout_t layout, int64_t rows, int64_t cols, int64_t ld) {
-        return CUBLAS_TRY(cuda, cublasLtMatrixLayoutInit(layout, CUDA_R_32F, (uint64_t)rows, (uint64_t)cols, ld));
+bool describe_matrices(struct cuda_context *cuda, struct description *d, enum precision precision,
+                       const struct product &p) {
+    auto matrix = [&](cublasLtMatrixLayout_t layout, cudaDataType_t type, int64_t rows, int64_t cols, int64_t ld) {
+        return CUBLAS_TRY(cuda, cublasLtMatrixLayoutInit(layout, type, (uint64_t)rows, (uint64_t)cols, ld));
     };
-    return matrix(&d->b, p.transpose_b ? p.K : p.N, p.transpose_b ? p.N : p.K, p.ldb) &&
-           matrix(&d->a, p.transpose_a ? p.M : p.K, p.transpose_a ? p.K : p.M, p.lda) && matrix(&d->c, p.N, p.M, p.ldc);
+    cudaDataType_t factor = precision_bytes(precision) < sizeof(real) ? CUDA_R_16BF : CUDA_R_32F;
+    return matrix(&d->b, factor, p.transpose_b ? p.K : p.N, p.transpose_b ? p.N : p.K, p.ldb) &&
+           matrix(&d->a, factor, p.transpose_a ? p.M : p.K, p.transpose_a ? p.K : p.M, p.lda) &&
+           matrix(&d->c, CUDA_R_32F, p.N, p.M, p.ldc);
 }
 
 /* Returns the bytes that divide the address, at most a cache line. So the choice of the algorithm does not depend on
@@ -121,15 +124,15 @@ const char *facts_of(struct cuda_context *cuda) {
     return text;
 }
 
-/* Sizes are those of C (M x N) and the sum (K); then the distances of rows and the alignments of A, B, C, vector. */
+/* Sizes are those of C (M x N) and the sum (K); then the type of the factors, the distances of rows and the alignments
+ * of A, B, C, vector. */
 void name_product(struct request *r, enum precision precision, enum epilogue epilogue, const real *vector) {
     static const char *const with[] = {"", " bias", " sums"};
     const struct product &p = r->p;
     snprintf(r->key, sizeof r->key, "%s: %s%s %lldx%lldx%lld %s%s%s, rows %lld %lld %lld, aligned %u %u %u %u",
              facts_of(r->cuda), p.transpose_a ? "t" : "n", p.transpose_b ? "t" : "n", (long long)p.M, (long long)p.N,
-             (long long)p.K, precision == PRECISION_FULL ? "fp32" : "tf32", with[epilogue],
-             p.accumulate ? " added" : "", (long long)p.lda, (long long)p.ldb, (long long)p.ldc, alignment(p.A),
-             alignment(p.B), alignment(p.C), alignment(vector));
+             (long long)p.K, precision_name(precision), with[epilogue], p.accumulate ? " added" : "", (long long)p.lda,
+             (long long)p.ldb, (long long)p.ldc, alignment(p.A), alignment(p.B), alignment(p.C), alignment(vector));
 }
 
 cublasStatus_t launch(const struct request *r, const cublasLtMatmulAlgo_t *algorithm, real *C) {
@@ -234,7 +237,7 @@ bool cuda_gemm_epilogue(const struct exec *x, enum precision precision, const st
     struct cuda_context *cuda = x->place->cuda;
     struct request r = {cuda, p, {}, ""};
     /* The place stores a failure, as for any launch, so nothing remains to be done here. */
-    if (!describe_product(cuda, &r.d, precision, p, epilogue, vector) || !describe_matrices(cuda, &r.d, p) ||
+    if (!describe_product(cuda, &r.d, precision, p, epilogue, vector) || !describe_matrices(cuda, &r.d, precision, p) ||
         !describe_wishes(cuda, &r.d, p))
         return true;
     name_product(&r, precision, epilogue, vector);

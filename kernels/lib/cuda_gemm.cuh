@@ -11,13 +11,14 @@
 #endif
 
 /* C (M x N) (+)= op(A) op(B), which sums over K. Matrices are row-major. Each ld is the distance of two rows in memory,
- * so rows may have gaps between them. */
+ * so rows may have gaps between them. A and B are rounded to the precision of the product, and have precision_bytes of
+ * it per number; C has reals. */
 struct product {
     bool transpose_a, transpose_b;
     int64_t M, N, K;
-    const real *A;
+    const void *A;
     int64_t lda;
-    const real *B;
+    const void *B;
     int64_t ldb;
     bool accumulate;
     real *C;
@@ -38,19 +39,25 @@ bool cuda_gemm_epilogue(const struct exec *x, enum precision precision, const st
 static inline void cuda_gemm(const struct exec *x, enum precision precision, const struct product &p) {
     struct cuda_context *cuda = x->place->cuda;
     const real one = 1, before = p.accumulate ? 1 : 0;
-    bool full = precision == PRECISION_FULL;
+    cublasOperation_t op_b = p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                      op_a = p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
     if (cuda_gemm_epilogue(x, precision, p, EPILOGUE_NONE, nullptr)) return;
-    CUBLAS_TRY(cuda, cublasSetMathMode(cuda->now.blas, full ? CUBLAS_DEFAULT_MATH : CUBLAS_TF32_TENSOR_OP_MATH));
-    CUBLAS_TRY(cuda, cublas_gemm(cuda->now.blas, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                                 p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)p.N, (int)p.M, (int)p.K, &one, p.B,
-                                 (int)p.ldb, p.A, (int)p.lda, &before, p.C, (int)p.ldc));
+    bool exact = precision != PRECISION_TF32;
+    CUBLAS_TRY(cuda, cublasSetMathMode(cuda->now.blas, exact ? CUBLAS_DEFAULT_MATH : CUBLAS_TF32_TENSOR_OP_MATH));
+    if (precision_bytes(precision) < sizeof(real))
+        CUBLAS_TRY(cuda, cublasGemmEx(cuda->now.blas, op_b, op_a, (int)p.N, (int)p.M, (int)p.K, &one, p.B, CUDA_R_16BF,
+                                      (int)p.ldb, p.A, CUDA_R_16BF, (int)p.lda, &before, p.C, CUDA_R_32F, (int)p.ldc,
+                                      CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+    else
+        CUBLAS_TRY(cuda, cublas_gemm(cuda->now.blas, op_b, op_a, (int)p.N, (int)p.M, (int)p.K, &one, (const real *)p.B,
+                                     (int)p.ldb, (const real *)p.A, (int)p.lda, &before, p.C, (int)p.ldc));
 }
 
 /* Computes the wanted gradients of y = x W^T + b: of W (O x I), input 1 of the call, from dy and x as the products read
  * them; and of b (O), input 2, from `exact`, which is dy before rounding. exact NULL: the gradient of b is already
  * there. sums: scratch of cuda_column_sums. */
 static inline void cuda_weight_gradients(const struct call *c, const struct exec *x, enum precision precision,
-                                         int64_t rows, int64_t O, int64_t I, const real *dy, const real *in,
+                                         int64_t rows, int64_t O, int64_t I, const void *dy, const void *in,
                                          const real *exact, real *sums) {
     const struct product p = {true, false, O, I, rows, dy, O, in, I, call_accumulates(c, 1), c->din[1], I};
     bool together = c->din[1] && c->din[2] && dy == exact && !call_accumulates(c, 2);

@@ -7,9 +7,9 @@
  * A thread block computes a tile of TILE x TILE elements of one dW, over a chunk of the rows (tokens). It copies DEPTH
  * rows of dy and x into shared memory while it multiplies the DEPTH rows before. Each of its eight warps has 64 x 32
  * elements in registers and multiplies by mma.sync.m16n8k8 (tile_product.cuh). In tf32 and bf16 a factor is rounded
- * when it is read from shared memory. In fp32 it is split into two tf32 numbers, and three products are summed, the
- * small ones first. A bias's gradient sums the unrounded dy of the same chunk. The block that ends last for a tile adds
- * the chunks in their order, so bits depend only on sizes. */
+ * when it is read from shared memory, unless it is stored as bf16. In fp32 it is split into two tf32 numbers, and three
+ * products are summed, the small ones first. A bias's gradient sums the unrounded dy of the same chunk. The block that
+ * ends last for a tile adds the chunks in their order, so bits depend only on sizes. */
 #include "kernels/lib/cuda_weights.cuh"
 #include "kernels/lib/round.h"
 #include "kernels/lib/tile_product.cuh"
@@ -32,9 +32,10 @@ namespace {
 /* One product. Its blocks are numbered from first_block on, chunks of a tile side by side; its tiles from first_tile
  * on. */
 struct item {
-    const real *dy, *x;
+    const void *dy, *x;
     real *dw, *db; /* NULL: the gradient is not wanted, or there is no bias */
     int rows, O, I, chunks, across, first_tile, first_block;
+    bool dy_halves; /* dy has bf16 numbers of 16 bits */
 };
 
 struct group {
@@ -63,13 +64,22 @@ int64_t chunks_of(int64_t rows) {
     return chunks < 1 ? 1 : chunks > CHUNKS_MOST ? CHUNKS_MOST : chunks;
 }
 
+/* Which factors of a launch have bf16 numbers of 16 bits: none; all dy; all x, and some dy. A kernel for all pairs of
+ * types at once would need more registers than a thread has. */
+enum half_factors { HALVES_NONE, HALVES_DY, HALVES_X };
+
+enum half_factors halves_of(const struct call *c) {
+    if (precision_bytes(c->precision) == sizeof(real)) return HALVES_NONE;
+    return c->in[0]->rounded || c->in[0]->copied ? HALVES_X : c->out[0]->grad_rounded ? HALVES_DY : HALVES_NONE;
+}
+
 /* Returns how many of the calls from `first` on fit into one launch. */
 int calls_of_launch(const struct deferred *d, int first) {
     int64_t tiles = 0;
     int n = 0;
     for (; first + n < d->n && n < ITEMS_MOST; n++) {
         tiles += tiles_of(d->calls[first + n]);
-        if (tiles > CUDA_COUNTERS) break;
+        if (tiles > CUDA_COUNTERS || halves_of(d->calls[first + n]) != halves_of(d->calls[first])) break;
     }
     return n;
 }
@@ -83,7 +93,7 @@ int group_of(const struct deferred *d, int first, int n, struct group *all) {
         const struct call *c = d->calls[first + k];
         int64_t rows = tensor_rows(c->in[0]), chunks = chunks_of(rows);
         all->of[k] = {call_dout(c, 0),
-                      tensor_real(c->in[0]),
+                      c->in[0]->factor ? c->in[0]->factor : c->in[0]->data,
                       c->din[1],
                       c->din[2],
                       (int)rows,
@@ -92,7 +102,8 @@ int group_of(const struct deferred *d, int first, int n, struct group *all) {
                       (int)chunks,
                       (int)tiles_along(c->in[1]->dims[1]),
                       tiles,
-                      blocks};
+                      blocks,
+                      precision_bytes(c->precision) < sizeof(real) && c->out[0]->grad_rounded};
         tiles += (int)tiles_of(c);
         blocks += (int)(tiles_of(c) * chunks);
     }
@@ -114,25 +125,36 @@ __device__ __forceinline__ struct work work_of(const struct item &it) {
 }
 
 /* Starts to copy rows of a matrix with `columns` columns to a stage: DEPTH rows from `from` on, of which `rows` exist,
- * and TILE columns, of which `left` exist. What does not exist is 0. */
-__device__ __forceinline__ void copy_rows(real *stage, const real *from, int columns, int rows, int left) {
-    bool fours = columns % 4 == 0 && reinterpret_cast<uintptr_t>(from) % 16 == 0;
-    int column = (int)threadIdx.x % (TILE / 4) * 4;
+ * and TILE columns, of which `left` exist. What does not exist is 0. T: real, or uint16_t for bf16. */
+template <class T> __device__ __forceinline__ void copy_rows(T *stage, const T *from, int columns, int rows, int left) {
+    constexpr int W = (int)(16 / sizeof(T));
+    bool whole = columns % W == 0 && reinterpret_cast<uintptr_t>(from) % 16 == 0;
+    if (sizeof(T) < sizeof(real) && !whole) { /* no copy of two bytes is asynchronous */
+#pragma unroll 1
+        for (int i = (int)threadIdx.x; i < DEPTH * TILE; i += CUDA_THREADS) {
+            int row = i / TILE, column = i % TILE;
+            stage[row * PITCH + column] = row < rows && column < left ? from[(int64_t)row * columns + column] : 0;
+        }
+        return;
+    }
+    int column = (int)threadIdx.x % (TILE / W) * W;
 #pragma unroll
-    for (int k = 0; k < DEPTH; k += CUDA_THREADS / (TILE / 4)) {
-        int row = k + (int)threadIdx.x / (TILE / 4);
-        real *to = stage + row * PITCH + column;
-        const real *at = from + (int64_t)row * columns + column;
-        if (fours && row < rows && column < left) {
+    for (int k = 0; k < DEPTH; k += CUDA_THREADS / (TILE / W)) {
+        int row = k + (int)threadIdx.x / (TILE / W);
+        T *to = stage + row * PITCH + column;
+        const T *at = from + (int64_t)row * columns + column;
+        if (whole && row < rows && column < left) {
             copy_async_16(to, at);
             continue;
         }
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            if (row < rows && column + j < left)
-                copy_async(to + j, at + j);
-            else
-                to[j] = 0;
+        for (int j = 0; j < W; j++) {
+            if constexpr (sizeof(T) == sizeof(real))
+                if (row < rows && column + j < left) {
+                    copy_async(to + j, at + j);
+                    continue;
+                }
+            to[j] = 0;
         }
     }
 }
@@ -143,6 +165,10 @@ template <enum precision P> __device__ __forceinline__ struct tile_split factor_
         return tile_split_of(x);
     else
         return {rounded_bits(x, P == PRECISION_TF32 ? 13 : 16), 0};
+}
+
+template <enum precision P> __device__ __forceinline__ struct tile_split factor_of(uint16_t x) {
+    return {(uint32_t)x << 16, 0};
 }
 
 /* A warp's 4 x 4 tiles of 16 x 8: the corner in the block's tile, and how many tiles down and across dW has there. */
@@ -159,8 +185,8 @@ __device__ __forceinline__ struct share share_of(const struct item &it, const st
 }
 
 /* Adds the products of the first `rows` rows of a stage to the warp's tiles. */
-template <enum precision P>
-__device__ __forceinline__ void add_stage(const real *dy, const real *x, int rows, const struct share &own,
+template <enum precision P, class DY, class X>
+__device__ __forceinline__ void add_stage(const DY *dy, const X *x, int rows, const struct share &own,
                                           float (&sums)[4][4][4]) {
     int g = (int)threadIdx.x % WARP / 4, t = (int)threadIdx.x % 4;
 #pragma unroll
@@ -207,14 +233,15 @@ __device__ __forceinline__ real column_part(const real *dy) {
     return sum;
 }
 
-/* Multiplies the block's rows. *column gets this thread's part of the bias's gradient. */
-template <enum precision P>
+/* Multiplies the block's rows. *column gets this thread's part of the bias's gradient. DY and X are the types of dy and
+ * x; with a bias DY is real. */
+template <enum precision P, class DY, class X>
 __device__ __forceinline__ void add_rows(const struct item &it, const struct work &w, const struct share &own,
                                          real *shared, float (&sums)[4][4][4], real *column) {
     auto copy = [&](int row, int stage) {
         real *to = shared + stage * 2 * STAGE;
-        copy_rows(to, it.dy + (int64_t)row * it.O + w.o, it.O, w.end - row, it.O - w.o);
-        copy_rows(to + STAGE, it.x + (int64_t)row * it.I + w.i, it.I, w.end - row, it.I - w.i);
+        copy_rows((DY *)to, (const DY *)it.dy + (int64_t)row * it.O + w.o, it.O, w.end - row, it.O - w.o);
+        copy_rows((X *)(to + STAGE), (const X *)it.x + (int64_t)row * it.I + w.i, it.I, w.end - row, it.I - w.i);
     };
     copy(w.begin, 0);
     copy_async_commit();
@@ -224,8 +251,8 @@ __device__ __forceinline__ void add_rows(const struct item &it, const struct wor
         copy_async_commit();
         copy_async_wait<1>();
         __syncthreads();
-        add_stage<P>(dy, dy + STAGE, w.end - row, own, sums);
-        if (w.sums) *column += column_part(dy);
+        add_stage<P>((const DY *)dy, (const X *)(dy + STAGE), w.end - row, own, sums);
+        if (sizeof(DY) == sizeof(real) && w.sums) *column += column_part(dy);
         __syncthreads();
     }
 }
@@ -258,22 +285,14 @@ __device__ __forceinline__ void store_tile(const struct item &it, int o, int i, 
         }
 }
 
-#endif
-
-template <enum precision P>
-__global__ void __launch_bounds__(CUDA_THREADS, P == PRECISION_FULL ? 1 : 2)
-    group_kernel(const __grid_constant__ struct group all, real *partial, unsigned *counters) {
-    await_previous();
-#ifdef TILE_TENSOR_CORES
-    DYNAMIC_SHARED(real, shared); /* SHARED bytes */
-    int k = 0;
-    while (k + 1 < all.count && (int)blockIdx.x >= all.of[k + 1].first_block) k++;
-    const struct item &it = all.of[k];
+/* Computes the block's tile. */
+template <enum precision P, class DY, class X>
+__device__ __forceinline__ void compute_tile(const struct item &it, real *shared, real *partial, unsigned *counters) {
     struct work w = work_of(it);
     struct share own = share_of(it, w);
     float sums[4][4][4] = {};
     real column = 0;
-    add_rows<P>(it, w, own, shared, sums, &column);
+    add_rows<P, DY, X>(it, w, own, shared, sums, &column);
     if (w.sums) { /* adds the halves of each column */
         shared[threadIdx.x] = column;
         __syncthreads();
@@ -292,6 +311,27 @@ __global__ void __launch_bounds__(CUDA_THREADS, P == PRECISION_FULL ? 1 : 2)
     }
     if (it.dw) store_tile(it, w.o + own.o, w.i + own.i, sums);
     if (w.sums && threadIdx.x < TILE && w.o + (int)threadIdx.x < it.O) it.db[w.o + threadIdx.x] = column;
+}
+
+#endif
+
+template <enum precision P, enum half_factors HALVES>
+__global__ void __launch_bounds__(CUDA_THREADS, P == PRECISION_FULL ? 1 : 2)
+    group_kernel(const __grid_constant__ struct group all, real *partial, unsigned *counters) {
+    await_previous();
+#ifdef TILE_TENSOR_CORES
+    DYNAMIC_SHARED(real, shared); /* SHARED bytes */
+    int k = 0;
+    while (k + 1 < all.count && (int)blockIdx.x >= all.of[k + 1].first_block) k++;
+    const struct item &it = all.of[k];
+    if constexpr (HALVES == HALVES_NONE)
+        compute_tile<P, real, real>(it, shared, partial, counters);
+    else if constexpr (HALVES == HALVES_DY)
+        compute_tile<P, uint16_t, real>(it, shared, partial, counters);
+    else if (it.dy_halves)
+        compute_tile<P, uint16_t, uint16_t>(it, shared, partial, counters);
+    else
+        compute_tile<P, real, uint16_t>(it, shared, partial, counters);
 #else
     (void)all, (void)partial, (void)counters;
 #endif
@@ -325,7 +365,13 @@ template <enum precision P> static void launch(const struct deferred *d, const s
         struct group all;
         n = calls_of_launch(d, first);
         int blocks = group_of(d, first, n, &all);
-        LAUNCH(x, group_kernel<P>, dim3((unsigned)blocks), dim3(CUDA_THREADS), SHARED, all, (real *)d->scratch,
+        auto kernel = group_kernel<P, HALVES_NONE>;
+        if constexpr (P == PRECISION_BF16) {
+            enum half_factors halves = halves_of(d->calls[first]);
+            if (halves == HALVES_DY) kernel = group_kernel<P, HALVES_DY>;
+            if (halves == HALVES_X) kernel = group_kernel<P, HALVES_X>;
+        }
+        LAUNCH(x, kernel, dim3((unsigned)blocks), dim3(CUDA_THREADS), SHARED, all, (real *)d->scratch,
                x->place->cuda->now.counters);
     }
 }

@@ -25,6 +25,6 @@ void round_to_bf16(int64_t n, const real *from, uint16_t *to) {
     for (int64_t s = 0; s < span_count(n); s++) {
         struct range r = span_at(n, s);
 #pragma omp simd
-        for (int64_t i = r.begin; i < r.end; i++) to[i] = (uint16_t)(rounded_bits((float)from[i], 16) >> 16);
+        for (int64_t i = r.begin; i < r.end; i++) to[i] = bf16_bits(from[i]);
     }
 }

@@ -27,6 +27,11 @@ LRNN_INLINE real rounded(enum precision p, real x) {
     return y;
 }
 
+/* Returns the 16 bits of x, rounded to bf16. */
+LRNN_INLINE uint16_t bf16_bits(real x) {
+    return (uint16_t)(rounded_bits((float)x, 16) >> 16);
+}
+
 /* These return the precision in which a kernel stores output j, or the gradient of input i (op.h, rounds_out and
  * rounds_din). */
 LRNN_INLINE enum precision out_precision(const struct call *c, int j) {

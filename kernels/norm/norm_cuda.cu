@@ -22,7 +22,7 @@ struct statistics {
  * there is no such gradient, or it is not wanted. */
 struct summands {
     const real *ds;
-    real *dx, *dbranch;
+    void *dx, *dbranch;
     bool add_x, add_branch;
     enum precision x_in, branch_in; /* precisions in which dx and dbranch are stored */
 };
@@ -51,11 +51,6 @@ static struct norm_cut cut_of(int64_t rows) {
 }
 static_assert(BLOCKS_MOST / GROUP + 1 <= CUDA_COUNTERS, "a counter for each group, and one");
 
-template <int W> __device__ __forceinline__ lanes<W> rounded_lanes(enum precision p, lanes<W> x) {
-    for (int k = 0; k < W; k++) x.v[k] = rounded(p, x.v[k]);
-    return x;
-}
-
 /* Returns the statistics of a row of D columns, in every lane of the warp. It reads W columns at a time. The mean is 0
  * for rmsnorm. */
 template <bool LAYER, int W>
@@ -82,7 +77,7 @@ __device__ __forceinline__ struct statistics row_statistics(int64_t D, const rea
 template <bool LAYER, int W>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     norm_forward_kernel(int64_t rows, int64_t D, real eps, const real *x, const real *branch, const real *w,
-                        const real *b, real *sum, real *y, enum precision p) {
+                        const real *b, real *sum, void *y, enum precision p) {
     await_previous();
     int64_t r = cuda_index() / WARP;
     int lane = (int)threadIdx.x % WARP;
@@ -107,9 +102,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
                 u.v[k] = real_fma((u.v[k] - s.mean) * s.q, v.v[k], shift.v[k]);
             else
                 u.v[k] = u.v[k] * s.q * v.v[k];
-            u.v[k] = rounded(p, u.v[k]);
         }
-        store_lanes<W>(y + r * D + i, u);
+        store_rounded<W>(y, r * D + i, p, u);
     }
 }
 
@@ -141,8 +135,8 @@ static __device__ __forceinline__ struct statistics row_gradients(int64_t r, int
             lanes<W> ds = load_lanes<W>(to.ds + r * D + i);
             for (int k = 0; k < W; k++) d.v[k] = ds.v[k] + d.v[k];
         }
-        if (to.dx) put_lanes<W>(to.dx + r * D + i, to.add_x, rounded_lanes<W>(to.x_in, d));
-        if (to.dbranch) put_lanes<W>(to.dbranch + r * D + i, to.add_branch, rounded_lanes<W>(to.branch_in, d));
+        if (to.dx) put_rounded<W>(to.dx, r * D + i, to.add_x, to.x_in, d);
+        if (to.dbranch) put_rounded<W>(to.dbranch, r * D + i, to.add_branch, to.branch_in, d);
     }
     return s;
 }
@@ -207,7 +201,7 @@ template <bool LAYER, int W> static void launch_forward(const struct call *c, co
     LAUNCH(x, (norm_forward_kernel<LAYER, W>), cuda_blocks(rows, BLOCK_ROWS), dim3(CUDA_THREADS), 0, rows,
            tensor_cols(c->in[0]), (real)norm_attr(c)->eps, tensor_real(c->in[0]),
            c->in[3] ? tensor_real(c->in[3]) : nullptr, tensor_real(c->in[1]), LAYER ? tensor_real(c->in[2]) : nullptr,
-           c->in[3] ? tensor_real(c->out[1]) : nullptr, tensor_real(c->out[0]), out_precision(c, 0));
+           c->in[3] ? tensor_real(c->out[1]) : nullptr, c->out[0]->data, out_precision(c, 0));
 }
 
 /* If the number of columns is a multiple of 4, all rows begin where 4 values can be moved at once. */

@@ -150,7 +150,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) count_kernel(int64_t rows
  * wanted. */
 static __global__ void __launch_bounds__(CUDA_THREADS)
     softmax_kernel(int64_t rows, int64_t V, int size, const real *logits, const int32_t *targets, int n_counts,
-                   const int *counts, const real *dloss, real *dlogits, bool accumulate, real *dlogits_factor,
+                   const int *counts, const real *dloss, real *dlogits, bool accumulate, void *dlogits_factor,
                    enum precision products) {
     await_previous();
     __shared__ int64_t warps[CUDA_THREADS / WARP];
@@ -167,7 +167,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
         for (int64_t v = t.lane; v < V && t.row < rows; v += t.size) {
             real d = target == IGNORED ? 0 : scaled * real_exp(l[v] - top) - (v == target ? factor : 0);
             put(dlogits + r * V + v, accumulate, d);
-            if (dlogits_factor) dlogits_factor[r * V + v] = rounded(products, d);
+            if (dlogits_factor) store_rounded<1>(dlogits_factor, r * V + v, products, {d});
         }
     }
 }

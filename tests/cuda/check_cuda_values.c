@@ -134,14 +134,44 @@ static void open_product_net(struct product_net *t, const struct place *place, e
     params_init(&t->params, 3);
 }
 
-/* Asserts that the copy has the values rounded, and returns 1. */
-static int expect_rounded(const struct product_net *t, const real *values, const real *copy, int64_t n) {
+/* Asserts that the copy has the values rounded, and returns 1. Numbers of bf16 are the upper halves of floats. */
+static int expect_rounded(const struct product_net *t, const real *values, const void *copy, int64_t n) {
     const struct graph_options *o = &t->graph.options;
     real exact[ROWS * N * M * (M + 1)], found[ROWS * N * M * (M + 1)];
+    uint16_t halves[ROWS * N * M * (M + 1)] = {0};
+    bool bf16 = o->precision == PRECISION_BF16;
     place_get(o->place, exact, values, (size_t)n * sizeof *values);
-    place_get(o->place, found, copy, (size_t)n * sizeof *copy);
-    for (int64_t i = 0; i < n; i++) ck_assert(found[i] == rounded(o->precision, exact[i]));
+    place_get(o->place, bf16 ? (void *)halves : found, copy, (size_t)n * (bf16 ? sizeof *halves : sizeof *found));
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits = (uint32_t)halves[i] << 16;
+        float half;
+        memcpy(&half, &bits, sizeof half);
+        ck_assert((bf16 ? (real)half : found[i]) == rounded(o->precision, exact[i]));
+    }
     return 1;
+}
+
+/* Asserts that a buffer of the plan has so many bytes for each number of the tensor. */
+static void expect_bytes(const struct graph *g, const struct tensor *t, int buffer, size_t each) {
+    ck_assert_int_ge(buffer, 0);
+    ck_assert_uint_eq(g->plan->buffers[buffer].used, (size_t)tensor_count(t) * each);
+}
+
+/* What products read has 2 bytes in bf16; the bytes of a step are counted so. */
+static void expect_small_factors(const struct product_net *t, const struct product_net *unrounded) {
+    const struct graph *g = &t->graph;
+    size_t each = g->options.precision == PRECISION_BF16 ? 2 : 4;
+    expect_bytes(g, t->normed, t->normed->plan.value_buffer, each);
+    expect_bytes(g, t->inner, t->inner->plan.value_buffer, each);
+    expect_bytes(g, t->branch, t->branch->plan.grad_buffer, each);
+    expect_bytes(g, t->h, t->h->plan.value_buffer, 4);
+    expect_bytes(g, t->h, t->h->plan.factor_buffer, each);
+    expect_bytes(g, t->z, t->z->plan.grad_factor_buffer, each);
+    struct cost forward = graph_cost(g, PASS_FORWARD), other = graph_cost(&unrounded->graph, PASS_FORWARD);
+    const struct tensor *rounded[] = {t->normed, t->normed, t->normed, t->inner, t->inner};
+    double fewer = 0; /* a write and the reads of each */
+    for (int i = 0; i < 5; i++) fewer += (double)(4 - each) * (double)tensor_count(rounded[i]);
+    ck_assert(other.bytes - forward.bytes >= fewer);
 }
 
 /* Looks at the rounded copies before the products that read them: of h in forward, of dz in backward. The gates' call
@@ -197,6 +227,7 @@ START_TEST(producers_round_what_products_alone_read) {
     by_producers.graph.plan->watch = look_at_copies;
     by_producers.graph.plan->watcher = &seen;
     ck_assert(!by_products.normed->rounded && !by_products.a->grad_rounded);
+    expect_small_factors(&by_producers, &by_products);
     for (int step = 0; step < 2; step++) { /* the second time with other parameters in the same memory */
         walk_product_net(&by_producers);
         walk_product_net(&by_products);

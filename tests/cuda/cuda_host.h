@@ -167,7 +167,7 @@ static inline void cuda_host_copy_async_or_zero(real *to, const real *from, bool
     static const real zero = 0;
     cuda_host_copy_async(to, is ? from : &zero);
 }
-static inline void cuda_host_copy_async_16(real *to, const real *from) {
+static inline void cuda_host_copy_async_16(void *to, const void *from) {
     cuda_host_copy_async_bytes(to, from, 16);
 }
 void cuda_host_copy_async_commit(void);
@@ -412,10 +412,17 @@ cublasStatus_t cuda_host_gemm(cublasHandle_t handle, cublasOperation_t ta, cubla
 #define cublasSgemm cuda_host_gemm /* of the build's own precision there is one alone */
 #define cublasDgemm cuda_host_gemm
 
-/* --- cublasLt: products of floats alone, also with epilogues ------------------------------------------------------ */
-
-enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1 };
+enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16BF = 14 };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_64F = 70, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
+enum cublasGemmAlgo_t { CUBLAS_GEMM_DEFAULT = -1 };
+/* Of factors of bf16 and floats that are their product alone. */
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+                            const void *alpha, const void *a, cudaDataType_t of_a, int lda, const void *b,
+                            cudaDataType_t of_b, int ldb, const void *beta, void *c, cudaDataType_t of_c, int ldc,
+                            cublasComputeType_t compute, cublasGemmAlgo_t algorithm);
+
+/* --- cublasLt: products that are floats, of floats or bf16, also with epilogues ----------------------------------- */
+
 enum cublasLtEpilogue_t {
     CUBLASLT_EPILOGUE_DEFAULT = 1,
     CUBLASLT_EPILOGUE_BIAS = 4,

@@ -5,8 +5,15 @@
 
 #include "kernels/lib/algorithms.h"
 #include "kernels/lib/cuda_gemm.cuh"
+#include "kernels/lib/round.h"
 
 #if !REAL_IS_DOUBLE
+
+static void put_halves(void *to, const std::vector<float> &numbers) {
+    std::vector<uint16_t> halves;
+    for (float x : numbers) halves.push_back(bf16_bits(x));
+    cudaMemcpyAsync(to, halves.data(), halves.size() * sizeof halves[0], cudaMemcpyHostToDevice, stream);
+}
 
 /* D (M x N) = op(A) op(B), in columns that lie a value further apart than they are long. */
 struct lt_product {
@@ -19,12 +26,13 @@ struct lt_product {
     cublasLtMatmulHeuristicResult_t found = {};
     size_t bytes = 1024;
     float alpha = 1, beta = 0;
+    std::vector<float> numbers = std::vector<float>(MOST); /* of a, b and vector */
 
-    lt_product(int32_t op_a, int32_t op_b, uint32_t epilogue) {
-        std::vector<float> numbers(MOST);
+    lt_product(int32_t op_a, int32_t op_b, uint32_t epilogue, cudaDataType_t factor = CUDA_R_32F) {
         for (int i = 0; i < MOST; i++) numbers[i] = (float)(i * i % 7 - 3);
         for (float *to : {a.at, b.at, vector.at})
             cudaMemcpyAsync(to, numbers.data(), MOST * sizeof(float), cudaMemcpyHostToDevice, stream);
+        if (factor == CUDA_R_16BF) put_halves(a.at, numbers), put_halves(b.at, numbers);
         cudaMemsetAsync(d.at, CUDA_HOST_POISON, MOST * sizeof(float), stream);
         cublasCreate(&blas);
         cublasLtMatmulDescInit(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
@@ -32,8 +40,8 @@ struct lt_product {
         set(CUBLASLT_MATMUL_DESC_TRANSB, op_b);
         set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
         set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector.at);
-        cublasLtMatrixLayoutInit(&of_a, CUDA_R_32F, op_a ? K : M, op_a ? M : K, LD);
-        cublasLtMatrixLayoutInit(&of_b, CUDA_R_32F, op_b ? N : K, op_b ? K : N, LD);
+        cublasLtMatrixLayoutInit(&of_a, factor, op_a ? K : M, op_a ? M : K, LD);
+        cublasLtMatrixLayoutInit(&of_b, factor, op_b ? N : K, op_b ? K : N, LD);
         cublasLtMatrixLayoutInit(&of_d, CUDA_R_32F, M, N, LD);
         cublasLtMatmulPreferenceInit(&wishes);
         wish(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, (uint64_t)bytes);
@@ -60,15 +68,15 @@ struct lt_product {
 };
 
 /* Whole numbers, so exact in any order. Without beta D begins as NaNs, which are not read. */
-static void expect_lt_product(int32_t op_a, int32_t op_b, uint32_t epilogue, float beta) {
-    lt_product p(op_a, op_b, epilogue);
+static void expect_lt_product(int32_t op_a, int32_t op_b, uint32_t epilogue, float beta, cudaDataType_t factor) {
+    lt_product p(op_a, op_b, epilogue, factor);
     const int M = p.M, N = p.N, K = p.K, LD = p.LD;
     int count;
     ck_assert_int_eq(p.ask(&count), CUBLAS_STATUS_SUCCESS);
     ck_assert_int_eq(count, 1);
     p.beta = beta;
     if (beta != 0) cudaMemsetAsync(p.d.at, 0, p.MOST * sizeof(float), stream);
-    std::vector<float> a = p.a.values(), b = p.b.values(), bias = p.vector.values();
+    std::vector<float> a = p.numbers, b = p.numbers, bias = p.numbers;
     ck_assert_int_eq(p.multiply(), CUBLAS_STATUS_SUCCESS);
     std::vector<float> d = p.d.values(), vector = p.vector.values();
     for (int j = 0; j < N; j++) {
@@ -90,7 +98,9 @@ START_TEST(a_product_does_what_its_epilogue_says) {
     for (int ops = 0; ops < 4; ops++)
         for (float beta : {0.0f, 1.0f})
             for (uint32_t epilogue : {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_BGRADB})
-                expect_lt_product(ops & 1, ops >> 1, epilogue, beta);
+                for (cudaDataType_t factor : {CUDA_R_32F, CUDA_R_16BF})
+                    if (factor == CUDA_R_32F || epilogue != CUBLASLT_EPILOGUE_BGRADB)
+                        expect_lt_product(ops & 1, ops >> 1, epilogue, beta, factor);
 }
 END_TEST
 
@@ -111,6 +121,7 @@ START_TEST(products_that_do_not_fit_are_refused) {
         {[](p &x) { x.product.epilogue = CUBLASLT_EPILOGUE_BGRADB; }, CUBLAS_STATUS_SUCCESS,
          CUBLAS_STATUS_NOT_SUPPORTED}, /* what was found is another product */
         {[](p &x) { x.product.scale = CUDA_R_64F; }, CUBLAS_STATUS_NOT_SUPPORTED, CUBLAS_STATUS_NOT_SUPPORTED},
+        {[](p &x) { x.of_a.type = CUDA_R_16BF; }, CUBLAS_STATUS_NOT_SUPPORTED, CUBLAS_STATUS_NOT_SUPPORTED},
         {[](p &x) { x.bytes = 1023; }, CUBLAS_STATUS_SUCCESS, CUBLAS_STATUS_INVALID_VALUE},
         {[](p &x) { x.workspace.at += 1; }, CUBLAS_STATUS_SUCCESS, CUBLAS_STATUS_INVALID_VALUE},
         {[](p &x) { x.a.at += 1; }, CUBLAS_STATUS_SUCCESS, CUBLAS_STATUS_INVALID_VALUE},
@@ -233,6 +244,29 @@ START_TEST(the_fastest_algorithm_computes_a_product) {
 }
 END_TEST
 
+/* Factors of bf16 have 16 bits, by cublasLt as by cuBLAS, and are another product than those of tf32. */
+START_TEST(factors_of_bf16_have_16_bits) {
+    setenv("LRNN_CUDA_HOST_ALGORITHMS", "90000 20000", 1);
+    chosen_product m;
+    std::vector<float> ones(12, 1);
+    cuda_gemm(&m.x, PRECISION_TF32, m.p);
+    m.expect(4);
+    put_halves(m.a.at, std::vector<float>(8, 2));
+    put_halves(m.b.at, ones);
+    cuda_gemm(&m.x, PRECISION_BF16, m.p);
+    m.expect(8);
+    ck_assert_int_eq(algorithms_timed(), 2);
+    ck_assert(known_products().find(" 2x3x4 bf16,") != std::string::npos);
+    m.p.accumulate = true;
+    setenv("LRNN_CUDA_HOST_NO_EPILOGUES", "1", 1);
+    cuda_gemm(&m.x, PRECISION_BF16, m.p);
+    m.expect(16);
+    m.p.accumulate = false, m.p.transpose_b = true, m.p.ldb = 4;
+    cuda_gemm(&m.x, PRECISION_BF16, m.p);
+    m.expect(8);
+}
+END_TEST
+
 /* Trials add nothing to a sum. */
 START_TEST(a_sum_is_added_to_once) {
     setenv("LRNN_CUDA_HOST_ALGORITHMS", "90000 20000", 1);
@@ -311,6 +345,7 @@ Suite *check_cuda_host_products(void) {
     tcase_add_test(tests, products_that_do_not_fit_are_refused);
     tcase_add_test(tests, a_wrong_product_is_said);
     tcase_add_test(tests, the_fastest_algorithm_computes_a_product);
+    tcase_add_test(tests, factors_of_bf16_have_16_bits);
     tcase_add_test(tests, a_sum_is_added_to_once);
     tcase_add_test(tests, a_capture_times_nothing);
     tcase_add_test(tests, a_refused_algorithm_is_replaced);

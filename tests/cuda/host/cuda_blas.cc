@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <vector>
 
 struct cuda_host_blas {
     cudaStream_t stream;
@@ -56,17 +57,50 @@ static cublasStatus_t product(cudaStream_t stream, std::function<void()> work) {
                                                  : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
-/* Columns side by side: what real_gemm sees by rows is C^T = op(B)^T op(A)^T. */
+/* A matrix that lies in columns, as real_gemm reads it: as it is, or a copy of its bf16 numbers as reals. */
+struct matrix {
+    std::vector<real> copy;
+    const real *at;
+
+    matrix(const void *from, cudaDataType_t type, int64_t rows, int64_t cols, int64_t ld) {
+        for (int64_t i = 0; type == CUDA_R_16BF && i < (cols - 1) * ld + rows; i++) {
+            uint32_t bits = (uint32_t)((const uint16_t *)from)[i] << 16;
+            float x;
+            memcpy(&x, &bits, sizeof x);
+            copy.push_back(x);
+        }
+        at = copy.empty() ? (const real *)from : copy.data();
+    }
+    matrix(const matrix &) = delete;
+};
+
+/* Columns side by side: what real_gemm sees by rows is C^T = op(B)^T op(A)^T. `type`: of A and B. */
+static cublasStatus_t multiply(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+                               cudaDataType_t type, real alpha, const void *a, int lda, const void *b, int ldb,
+                               real beta, real *c, int ldc) {
+    bool turned_a = ta == CUBLAS_OP_T, turned_b = tb == CUBLAS_OP_T;
+    bool fit = lda >= (turned_a ? k : m) && ldb >= (turned_b ? n : k) && ldc >= m;
+    if (!fit || (beta != 0 && beta != 1)) return CUBLAS_STATUS_INVALID_VALUE;
+    return product(handle->stream, [=] {
+        matrix A(a, type, turned_a ? k : m, turned_a ? m : k, lda), B(b, type, turned_b ? n : k, turned_b ? k : n, ldb);
+        real_gemm(turned_b, turned_a, n, m, k, alpha, B.at, ldb, A.at, lda, beta != 0, c, ldc);
+    });
+}
+
 cublasStatus_t cuda_host_gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
                               const real *alpha, const real *a, int lda, const real *b, int ldb, const real *beta,
                               real *c, int ldc) {
-    bool fit = lda >= (ta == CUBLAS_OP_T ? k : m) && ldb >= (tb == CUBLAS_OP_T ? n : k) && ldc >= m;
-    if (!fit || (*beta != 0 && *beta != 1)) return CUBLAS_STATUS_INVALID_VALUE;
-    bool add = *beta != 0;
-    real alpha_now = *alpha;
-    return product(handle->stream, [=] {
-        real_gemm(tb == CUBLAS_OP_T, ta == CUBLAS_OP_T, n, m, k, alpha_now, b, ldb, a, lda, add, c, ldc);
-    });
+    return multiply(handle, ta, tb, m, n, k, CUDA_R_32F, *alpha, a, lda, b, ldb, *beta, c, ldc);
+}
+
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+                            const void *alpha, const void *a, cudaDataType_t of_a, int lda, const void *b,
+                            cudaDataType_t of_b, int ldb, const void *beta, void *c, cudaDataType_t of_c, int ldc,
+                            cublasComputeType_t compute, cublasGemmAlgo_t) {
+    bool known = of_a == CUDA_R_16BF && of_b == CUDA_R_16BF && of_c == CUDA_R_32F && compute == CUBLAS_COMPUTE_32F;
+    if (!known || REAL_IS_DOUBLE) return CUBLAS_STATUS_NOT_SUPPORTED;
+    return multiply(handle, ta, tb, m, n, k, of_a, *(const real *)alpha, a, lda, b, ldb, *(const real *)beta, (real *)c,
+                    ldc);
 }
 
 /* --- cublasLt ----------------------------------------------------------------------------------------------------- */
@@ -140,8 +174,8 @@ static bool column_major(const cublasLtMatrixLayoutOpaque_t *l, int32_t op, int6
            l->ld >= (int64_t)l->rows && l->rows <= INT32_MAX && l->cols <= INT32_MAX;
 }
 
-/* Checks that the matrices fit each other, and that there is such a product: one of the build's own floats; doubles
- * have none with an epilogue. */
+/* Checks that the matrices fit each other, and that there is such a product: one of the build's own floats, or of bf16
+ * with a sum in floats; doubles have none with an epilogue. */
 static cublasStatus_t examine(cublasLtMatmulDesc_t p, cublasLtMatrixLayout_t A, cublasLtMatrixLayout_t B,
                               cublasLtMatrixLayout_t C, cublasLtMatrixLayout_t D, struct sizes *s) {
     *s = {(int64_t)D->rows, (int64_t)D->cols, (int64_t)(p->op_a == CUBLAS_OP_T ? A->rows : A->cols)};
@@ -152,12 +186,14 @@ static cublasStatus_t examine(cublasLtMatmulDesc_t p, cublasLtMatrixLayout_t A, 
     cudaDataType_t type = single ? CUDA_R_32F : CUDA_R_64F;
     bool computed = single ? p->compute == CUBLAS_COMPUTE_32F || p->compute == CUBLAS_COMPUTE_32F_FAST_TF32
                            : p->compute == CUBLAS_COMPUTE_64F;
-    bool typed = A->type == type && B->type == type && C->type == type && D->type == type;
-    if (!computed || !typed || single == REAL_IS_DOUBLE) return CUBLAS_STATUS_NOT_SUPPORTED;
+    bool halves = A->type == CUDA_R_16BF && B->type == CUDA_R_16BF && p->compute == CUBLAS_COMPUTE_32F;
+    bool typed = halves || (A->type == type && B->type == type);
+    if (!computed || !typed || C->type != type || D->type != type || single == REAL_IS_DOUBLE)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     if (p->epilogue == CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_SUCCESS;
     if (p->epilogue != CUBLASLT_EPILOGUE_BIAS && p->epilogue != CUBLASLT_EPILOGUE_BGRADB)
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (!single) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (!single || (halves && p->epilogue == CUBLASLT_EPILOGUE_BGRADB)) return CUBLAS_STATUS_NOT_SUPPORTED;
     return p->bias ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
@@ -241,16 +277,18 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     }
     cublasLtMatmulDescOpaque_t p = *desc;
     bool turned_a = p.op_a == CUBLAS_OP_T, turned_b = p.op_b == CUBLAS_OP_T;
-    int64_t lda = of_A->ld, ldb = of_B->ld, ldd = of_D->ld;
+    cublasLtMatrixLayoutOpaque_t layout_a = *of_A, layout_b = *of_B;
+    int64_t ldd = of_D->ld;
     size_t spoilt = algorithm->workspace;
     return product(stream, [=] {
-        const real *a = (const real *)A, *b = (const real *)B;
+        const matrix a(A, layout_a.type, (int64_t)layout_a.rows, (int64_t)layout_a.cols, layout_a.ld);
+        const matrix b(B, layout_b.type, (int64_t)layout_b.rows, (int64_t)layout_b.cols, layout_b.ld);
         real *d = (real *)D, *bias = (real *)p.bias;
         memset(workspace, CUDA_HOST_POISON, spoilt);
         cuda_host_pass_time(takes);
-        real_gemm(turned_b, turned_a, s.n, s.m, s.k, first, b, ldb, a, lda, second != 0, d, ldd);
+        real_gemm(turned_b, turned_a, s.n, s.m, s.k, first, b.at, layout_b.ld, a.at, layout_a.ld, second != 0, d, ldd);
         for (int64_t j = 0; j < s.n; j++) {
-            if (p.epilogue == CUBLASLT_EPILOGUE_BGRADB) bias[j] = column_sum(b, ldb, turned_b, s.k, j);
+            if (p.epilogue == CUBLASLT_EPILOGUE_BGRADB) bias[j] = column_sum(b.at, layout_b.ld, turned_b, s.k, j);
             for (int64_t i = 0; i < s.m && p.epilogue == CUBLASLT_EPILOGUE_BIAS; i++) d[i + j * ldd] += bias[i];
         }
     });
