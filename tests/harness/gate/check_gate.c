@@ -9,7 +9,6 @@
 
 #include "harness/gate/gate.h"
 #include "harness/store/files.h"
-#include "models/model.h"
 #include "tests/lib/not_run.h"
 #include "tests/lib/program.h"
 #include "tests/lib/support.h"
@@ -353,22 +352,6 @@ START_TEST(every_bench_can_be_served) {
 }
 END_TEST
 
-/* A slow-down of a mixer that no bench trains would pass the gate. */
-START_TEST(every_mixer_has_a_bench_of_its_step) {
-    const struct gate_bench *bench;
-    struct error e = {0};
-    char name[80];
-    int mixers = 0;
-    for (const struct model *const *m = model_list(); *m; m++) {
-        if ((*m)->hidden) continue;
-        snprintf(name, sizeof name, "step-%s", (*m)->name);
-        ck_assert_msg(gate_bench_find(name, &bench, &e) == ST_OK, "%s", e.text);
-        mixers++;
-    }
-    ck_assert_int_ge(mixers, 30);
-}
-END_TEST
-
 /* A program that serves nothing: as the baseline it has no such bench, as the build under test it has lost it. */
 START_TEST(a_bench_that_a_build_has_lost_is_a_regression) {
     struct compare_row row = {.bench = gate_benches(), .floor = GATE_FLOOR};
@@ -591,7 +574,6 @@ Suite *check_gate(void) {
                                    words_that_are_missing_are_named,
                                    a_delay_that_is_there_is_found,
                                    every_bench_can_be_served,
-                                   every_mixer_has_a_bench_of_its_step,
                                    a_bench_that_a_build_has_lost_is_a_regression,
                                    a_build_that_dies_in_a_bench_is_a_regression,
                                    a_failure_says_the_figure_and_its_bound,

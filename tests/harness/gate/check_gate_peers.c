@@ -1,10 +1,12 @@
-/* check_gate_peers.c - the programs that a gate starts and asks for times: late ones, and ones that a signal ends. */
+/* check_gate_peers.c - the programs that a gate starts and asks for times: late ones, ones that a signal ends; and which
+ * steps it asks for. */
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "harness/gate/compare.h"
 #include "harness/run/signals.h"
+#include "models/model.h"
 #include "tests/lib/program.h"
 #include "tests/lib/support.h"
 
@@ -80,11 +82,27 @@ START_TEST(a_program_of_another_commit_than_the_baseline_is_refused) {
 }
 END_TEST
 
+/* A slow-down of a mixer that no bench trains would pass the gate. */
+START_TEST(every_mixer_has_a_bench_of_its_step) {
+    const struct gate_bench *bench;
+    struct error e = {0};
+    char name[80];
+    int mixers = 0;
+    for (const struct model *const *m = model_list(); *m; m++) {
+        if ((*m)->hidden) continue;
+        snprintf(name, sizeof name, "step-%s", (*m)->name);
+        ck_assert_msg(gate_bench_find(name, &bench, &e) == ST_OK, "%s", e.text);
+        mixers++;
+    }
+    ck_assert_int_ge(mixers, 30);
+}
+END_TEST
+
 Suite *check_gate_peers(void);
 Suite *check_gate_peers(void) {
-    const TTest *const tests[] = {a_late_answer_is_no_regression, a_signal_is_no_regression,
-                                  a_gate_needs_no_standard_input,
-                                  a_program_of_another_commit_than_the_baseline_is_refused};
+    const TTest *const tests[] = {
+        a_late_answer_is_no_regression, a_signal_is_no_regression, a_gate_needs_no_standard_input,
+        a_program_of_another_commit_than_the_baseline_is_refused, every_mixer_has_a_bench_of_its_step};
     Suite *suite = suite_create("gate_peers");
     TCase *c = tcase_create("gate_peers");
     tcase_add_checked_fixture(c, program_begin_inside, program_end);
