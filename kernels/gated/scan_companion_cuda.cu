@@ -150,11 +150,15 @@ template <int m, companion_layout LAYOUT> struct companion_adjoint : companion_w
     __device__ __forceinline__ void begin(const scan_lane &lane, state &at, shared &) const {
         at = {};
 #pragma unroll
-        for (int j = 0; j < m; j++) {
-            at.carry[j] = scan_first(carry, shape, lane, j);
-            if constexpr (WINDOW) at.before[j] = state_at(lane, lane.last() - 1, j, scan_at_once());
-        }
-        if constexpr (WINDOW) at.s = state_at(lane, lane.last(), 0, scan_at_once());
+        for (int j = 0; j < m; j++) at.carry[j] = scan_first(carry, shape, lane, j);
+        resume(lane, at);
+    }
+    /* Reads the states at and before the lane's last step. */
+    __device__ __forceinline__ void resume(const scan_lane &lane, state &at) const {
+        if constexpr (!WINDOW) return;
+#pragma unroll
+        for (int j = 0; j < (WINDOW ? m : 1); j++) at.before[j] = state_at(lane, lane.last() - 1, j, scan_at_once());
+        at.s = state_at(lane, lane.last(), 0, scan_at_once());
     }
     template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read read) const {
         input in = {};
@@ -220,6 +224,52 @@ template <int m, companion_layout LAYOUT> struct companion_adjoint : companion_w
     __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
 };
 
+/* --- slices ------------------------------------------------------------------------------------------------------- */
+
+/* Appends a step of layout APPLIED to a map: to each column of its product, and to its sum, to which a_m v is added. */
+template <int m, companion_layout APPLIED>
+__device__ __forceinline__ void companion_add_step(const scan_gates<m> &gates, real a_m_v, scan_affine<m> &map) {
+#pragma unroll
+    for (int j = 0; j < m; j++) {
+        real column[m];
+#pragma unroll
+        for (int i = 0; i < m; i++) column[i] = map.product[i][j];
+        companion_apply<m, APPLIED>(gates, 0, column);
+#pragma unroll
+        for (int i = 0; i < m; i++) map.product[i][j] = column[i];
+    }
+    companion_apply<m, APPLIED>(gates, a_m_v, map.sum);
+}
+
+template <int m, companion_layout LAYOUT> struct companion_slice_forward : companion_forward<m, LAYOUT> {
+    using walk = companion_forward<m, LAYOUT>;
+    using map = scan_affine<m>;
+    __device__ __forceinline__ void resume(const scan_lane &, typename walk::state &) const {}
+    __device__ __forceinline__ void add_step(const typename walk::input &in, const typename walk::state &,
+                                             map &steps) const {
+        companion_add_step<m, LAYOUT>(in.gates, in.gates.p[m] * in.v, steps);
+    }
+    __device__ __forceinline__ void enter(typename walk::state &at, const typename map::value &before) const {
+#pragma unroll
+        for (int j = 0; j < m; j++) at.s[j] = before.of[j];
+    }
+};
+
+template <int m, companion_layout LAYOUT> struct companion_slice_adjoint : companion_adjoint<m, LAYOUT> {
+    using walk = companion_adjoint<m, LAYOUT>;
+    using map = scan_affine<m>;
+    __device__ __forceinline__ void add_step(const typename walk::input &in, const typename walk::state &,
+                                             map &steps) const {
+#pragma unroll
+        for (int j = 0; j < m; j++) steps.sum[j] += in.ds[j];
+        companion_add_step<m, companion_summary<m, LAYOUT, true>::APPLIED>(in.gates, 0, steps);
+    }
+    __device__ __forceinline__ void enter(typename walk::state &at, const typename map::value &before) const {
+#pragma unroll
+        for (int j = 0; j < m; j++) at.carry[j] = before.of[j];
+    }
+};
+
 /* --- calls -------------------------------------------------------------------------------------------------------- */
 
 template <bool CHUNKED> scan_shape shape_of(const struct call *c) {
@@ -261,6 +311,23 @@ template <companion_layout LAYOUT, bool CHUNKED> void run_backward(const struct 
     });
 }
 
+template <companion_layout LAYOUT> void run_slices_forward(const struct call *c, const struct exec *e) {
+    scan_with_sliced(scan_attr(c), [=]<int m>() {
+        scan_launch_slices(
+            c, e,
+            companion_slice_forward<m, LAYOUT>{{walk_of(c, shape_of<false>(c)), nullptr, tensor_real(c->out[0])}});
+    });
+}
+
+template <companion_layout LAYOUT> void run_slices_backward(const struct call *c, const struct exec *e) {
+    scan_with_sliced(scan_attr(c), [=]<int m>() {
+        scan_launch_slices(c, e,
+                           companion_slice_adjoint<m, LAYOUT>{{walk_of(c, shape_of<false>(c)), tensor_real(c->out[0]),
+                                                               call_dout(c, 0), nullptr, c->din[0], c->din[1],
+                                                               call_accumulates(c, 0), call_accumulates(c, 1)}});
+    });
+}
+
 bool is_companion(const struct call *c) {
     return scan_attr(c)->layout == LAYOUT_COMPANION;
 }
@@ -271,6 +338,18 @@ template <bool CHUNKED> void companion_cuda_forward(const struct call *c, const 
 
 template <bool CHUNKED> void companion_cuda_backward(const struct call *c, const struct exec *e) {
     is_companion(c) ? run_backward<LAYOUT_COMPANION, CHUNKED>(c, e) : run_backward<LAYOUT_OBSERVER, CHUNKED>(c, e);
+}
+
+void slices_forward(const struct call *c, const struct exec *e) {
+    is_companion(c) ? run_slices_forward<LAYOUT_COMPANION>(c, e) : run_slices_forward<LAYOUT_OBSERVER>(c, e);
+}
+
+void slices_backward(const struct call *c, const struct exec *e) {
+    is_companion(c) ? run_slices_backward<LAYOUT_COMPANION>(c, e) : run_slices_backward<LAYOUT_OBSERVER>(c, e);
+}
+
+bool slices_preferred(const struct call *c) {
+    return scan_gated_slices_pay(c, 1);
 }
 
 size_t chunk_workspace(const struct call *c, enum pass) {
@@ -286,8 +365,8 @@ bool chunks_preferred(const struct call *c) {
 } // namespace
 
 /* Tolerance: each step adds about one rounding unit, and the reference sums in double. In the companion layout the
- * gates sum to 1, so old errors do not grow; in the observer layout they may grow with T. In chunks, the products and
- * their results also round once per time step. */
+ * gates sum to 1, so old errors do not grow; in the observer layout they may grow with T. In chunks and slices, the
+ * products and their results also round once per time step. */
 const struct kernel kernel_scan_companion_cuda = {
     .name = "scan_companion_cuda",
     .op = &op_scan_companion,
@@ -310,4 +389,16 @@ const struct kernel kernel_scan_companion_chunk_cuda = {
     .workspace = chunk_workspace,
     .forward = companion_cuda_forward<true>,
     .backward = companion_cuda_backward<true>,
+};
+
+const struct kernel kernel_scan_companion_slice_cuda = {
+    .name = "scan_companion_slice_cuda",
+    .op = &op_scan_companion,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 128,
+    .applicable = scan_slices_fit,
+    .preferred = slices_preferred,
+    .forward = slices_forward,
+    .backward = slices_backward,
 };

@@ -1,11 +1,12 @@
-/* scan_diag_cuda.cu - the diagonal recurrence on CUDA, real and complex, with the scan engine of scan.cuh.
+/* scan_diag_cuda.cu - the diagonal recurrence on CUDA, real and complex, with the scan engine of scan.cuh
+ * and the slices of scan_slices.cuh.
  *
  *   h_t = a_t h_{t-1} + x_t;   G_t = dh_t + conj(a_{t+1}) G_{t+1},  dx_t = G_t,  da_t = conj(h_{t-1}) G_t
  * Over a chunk, h_end = P h_begin + E, where P is the product of the chunk's a_t. Backward uses conj(P) in the same
  * way. If `a` is constant, each lane sums its gradient over the lane's time steps. The sums of the lanes are then added
  * in order. */
 #include "kernels/gated/gated.h"
-#include "kernels/lib/scan.cuh"
+#include "kernels/gated/scan_slices.cuh"
 
 namespace {
 
@@ -186,6 +187,52 @@ template <int PLANES, bool CONSTANT, bool ADJOINT> struct diag_summary : diag_wa
     }
 };
 
+/* --- slices ------------------------------------------------------------------------------------------------------- */
+
+/* The map of some steps: h (for the adjoint, the carry) after them is product * (h before them) + sum. */
+template <int PLANES> struct diag_map {
+    using value = number<PLANES>;
+    value product, sum;
+
+    static __device__ __forceinline__ diag_map none(void) {
+        return {{{1}}, {}};
+    }
+    __device__ __forceinline__ void then(value a, value x) {
+        sum = mul_add(a, sum, x);
+        product = mul_add(a, product, value{});
+    }
+    __device__ __forceinline__ value apply(value before) const {
+        return mul_add(product, before, sum);
+    }
+};
+
+template <int PLANES, bool CONSTANT> struct diag_slice_forward : diag_forward<PLANES, CONSTANT> {
+    using walk = diag_forward<PLANES, CONSTANT>;
+    using map = diag_map<PLANES>;
+    __device__ __forceinline__ void resume(const scan_lane &, typename walk::state &) const {}
+    __device__ __forceinline__ void add_step(const typename walk::input &in, const typename walk::state &s,
+                                             map &steps) const {
+        steps.then(CONSTANT ? s.a : in.a, in.x);
+    }
+    __device__ __forceinline__ void enter(typename walk::state &s, number<PLANES> before) const {
+        s.h = before;
+    }
+};
+
+template <int PLANES, bool CONSTANT> struct diag_slice_adjoint : diag_adjoint<PLANES, CONSTANT> {
+    using walk = diag_adjoint<PLANES, CONSTANT>;
+    using map = diag_map<PLANES>;
+    __device__ __forceinline__ void resume(const scan_lane &, typename walk::state &) const {}
+    __device__ __forceinline__ void add_step(const typename walk::input &in, const typename walk::state &s,
+                                             map &steps) const {
+        number<PLANES> a = conjugate(CONSTANT ? s.a : in.a);
+        steps.then(a, mul_add(a, in.dh, number<PLANES>{}));
+    }
+    __device__ __forceinline__ void enter(typename walk::state &s, number<PLANES> before) const {
+        s.carry = before;
+    }
+};
+
 /* --- calls: inputs are a, x, the output h, PLANES tensors each ---------------------------------------------------- */
 
 bool constant_a(const struct call *c) {
@@ -226,8 +273,18 @@ template <int PLANES> source<PLANES> read_back(const sink<PLANES> &s) {
     return r;
 }
 
-/* The two passes. Without CHUNKED, a lane is a whole sequence. */
-template <int PLANES, bool CHUNKED> struct diag_call {
+/* How time is computed: by one thread, in chunks of several launches, in slices of one launch. */
+enum diag_time { TIME_WHOLE, TIME_CHUNKS, TIME_SLICES };
+
+/* The two passes. With chunks, a lane is a chunk of a sequence, else a whole sequence. */
+template <int PLANES, diag_time TIME> struct diag_call {
+    static constexpr bool CHUNKED = TIME == TIME_CHUNKS, SLICED = TIME == TIME_SLICES;
+
+    /* The number of sums of a constant a's gradient: one for each lane and, with slices, for each of its threads. */
+    static int64_t sums_of(const scan_shape &shape) {
+        return scan_lanes(shape) * (SLICED ? scan_slices_of<diag_adjoint<PLANES, true>>(shape) : 1);
+    }
+
     static scan_shape shape_of(const struct call *c) {
         const int64_t *dims = c->in[PLANES]->dims;
         return CHUNKED ? scan_chunked(dims[0], dims[1], dims[2], 1) : scan_whole(dims[0], dims[1], dims[2]);
@@ -237,10 +294,10 @@ template <int PLANES, bool CHUNKED> struct diag_call {
      * gradient. After them comes scratch for the sums over lanes. */
     static size_t workspace(const struct call *c, enum pass pass) {
         scan_shape shape = shape_of(c);
-        int64_t lanes = scan_lanes(shape);
+        int64_t sums = sums_of(shape);
         size_t chunks = CHUNKED ? (size_t)scan_chunk_values(shape, PLANES, PLANES == 2) * sizeof(real) : 0;
         if (pass == PASS_FORWARD || !constant_a(c)) return chunks;
-        return chunks + (size_t)(PLANES * lanes) * sizeof(real) + cuda_column_sums_bytes(lanes / shape.N, shape.N);
+        return chunks + (size_t)(PLANES * sums) * sizeof(real) + cuda_column_sums_bytes(sums / shape.N, shape.N);
     }
 
     /* Returns the state before each lane's first step; for the adjoint, the carry. x is the call's x, or dh for the
@@ -261,27 +318,33 @@ template <int PLANES, bool CHUNKED> struct diag_call {
         source<PLANES> x = source_of<PLANES>(c->in + PLANES);
         sink<PLANES> h = {};
         for (int p = 0; p < PLANES; p++) h.plane[p] = tensor_real(c->out[p]);
-        scan_launch_long(c, e,
-                         diag_forward<PLANES, CONSTANT>{
-                             {shape_of(c), source_of<PLANES>(c->in)}, x, carries<CONSTANT, false>(c, e, x), h});
+        diag_forward<PLANES, CONSTANT> w = {
+            {shape_of(c), source_of<PLANES>(c->in)}, x, carries<CONSTANT, false>(c, e, x), h};
+        if constexpr (SLICED)
+            scan_launch_slices(c, e, diag_slice_forward<PLANES, CONSTANT>{w});
+        else
+            scan_launch_long(c, e, w);
     }
 
     template <bool CONSTANT> static void run_backward(const struct call *c, const struct exec *e) {
         scan_shape shape = shape_of(c);
-        int64_t lanes = scan_lanes(shape);
+        int64_t n_sums = sums_of(shape);
         source<PLANES> dh = gradient_of<PLANES>(c);
-        sink<PLANES> sums = scratch_at<PLANES>(c, PASS_BACKWARD, 2 * PLANES * CHUNKED, lanes);
-        scan_launch_long(c, e,
-                         diag_adjoint<PLANES, CONSTANT>{{shape, source_of<PLANES>(c->in)},
-                                                        source_of<PLANES>(c->out),
-                                                        dh,
-                                                        carries<CONSTANT, true>(c, e, dh),
-                                                        CONSTANT ? sums : gradient_to<PLANES>(c, 0),
-                                                        gradient_to<PLANES>(c, PLANES)});
-        real *stages = scratch_at<PLANES>(c, PASS_BACKWARD, PLANES * (2 * CHUNKED + 1), lanes).plane[0];
+        sink<PLANES> sums = scratch_at<PLANES>(c, PASS_BACKWARD, 2 * PLANES * CHUNKED, n_sums);
+        diag_adjoint<PLANES, CONSTANT> w = {{shape, source_of<PLANES>(c->in)},
+                                            source_of<PLANES>(c->out),
+                                            dh,
+                                            carries<CONSTANT, true>(c, e, dh),
+                                            CONSTANT ? sums : gradient_to<PLANES>(c, 0),
+                                            gradient_to<PLANES>(c, PLANES)};
+        if constexpr (SLICED)
+            scan_launch_slices(c, e, diag_slice_adjoint<PLANES, CONSTANT>{w});
+        else
+            scan_launch_long(c, e, w);
+        real *stages = scratch_at<PLANES>(c, PASS_BACKWARD, PLANES * (2 * CHUNKED + 1), n_sums).plane[0];
         for (int p = 0; CONSTANT && p < PLANES; p++)
             if (c->din[p])
-                cuda_column_sums(c, e, lanes / shape.N, shape.N, matrix_term{sums.plane[p]}, c->din[p],
+                cuda_column_sums(c, e, n_sums / shape.N, shape.N, matrix_term{sums.plane[p]}, c->din[p],
                                  call_accumulates(c, p), stages);
     }
 
@@ -295,24 +358,25 @@ template <int PLANES, bool CHUNKED> struct diag_call {
 
     static bool preferred(const struct call *c) {
         const int64_t *dims = c->in[PLANES]->dims;
-        return scan_chunks_pay(dims[0], dims[1], dims[2], 2 * PLANES);
+        return SLICED ? scan_slices_pay(dims[0], dims[1], dims[2], 1)
+                      : scan_chunks_pay(dims[0], dims[1], dims[2], 2 * PLANES);
     }
 };
 
 } // namespace
 
 /* Tolerance: the reference computes the state in double; here every step rounds. The error grows like the square root
- * of the number of roundings if |a| <= 1, and as fast as the state if |a| > 1. The products of chunks also round once
- * per time step. */
+ * of the number of roundings if |a| <= 1, and as fast as the state if |a| > 1. The products of chunks and slices also
+ * round once per time step. */
 const struct kernel kernel_scan_diag_cuda = {
     .name = "scan_diag_cuda",
     .op = &op_scan_diag,
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 64,
-    .workspace = diag_call<1, false>::workspace,
-    .forward = diag_call<1, false>::forward,
-    .backward = diag_call<1, false>::backward,
+    .workspace = diag_call<1, TIME_WHOLE>::workspace,
+    .forward = diag_call<1, TIME_WHOLE>::forward,
+    .backward = diag_call<1, TIME_WHOLE>::backward,
 };
 
 const struct kernel kernel_scan_diag_chunk_cuda = {
@@ -321,10 +385,10 @@ const struct kernel kernel_scan_diag_chunk_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 64,
-    .preferred = diag_call<1, true>::preferred,
-    .workspace = diag_call<1, true>::workspace,
-    .forward = diag_call<1, true>::forward,
-    .backward = diag_call<1, true>::backward,
+    .preferred = diag_call<1, TIME_CHUNKS>::preferred,
+    .workspace = diag_call<1, TIME_CHUNKS>::workspace,
+    .forward = diag_call<1, TIME_CHUNKS>::forward,
+    .backward = diag_call<1, TIME_CHUNKS>::backward,
 };
 
 const struct kernel kernel_scan_diag_complex_cuda = {
@@ -333,9 +397,9 @@ const struct kernel kernel_scan_diag_complex_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 64,
-    .workspace = diag_call<2, false>::workspace,
-    .forward = diag_call<2, false>::forward,
-    .backward = diag_call<2, false>::backward,
+    .workspace = diag_call<2, TIME_WHOLE>::workspace,
+    .forward = diag_call<2, TIME_WHOLE>::forward,
+    .backward = diag_call<2, TIME_WHOLE>::backward,
 };
 
 const struct kernel kernel_scan_diag_complex_chunk_cuda = {
@@ -344,8 +408,32 @@ const struct kernel kernel_scan_diag_complex_chunk_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 64,
-    .preferred = diag_call<2, true>::preferred,
-    .workspace = diag_call<2, true>::workspace,
-    .forward = diag_call<2, true>::forward,
-    .backward = diag_call<2, true>::backward,
+    .preferred = diag_call<2, TIME_CHUNKS>::preferred,
+    .workspace = diag_call<2, TIME_CHUNKS>::workspace,
+    .forward = diag_call<2, TIME_CHUNKS>::forward,
+    .backward = diag_call<2, TIME_CHUNKS>::backward,
+};
+
+const struct kernel kernel_scan_diag_slice_cuda = {
+    .name = "scan_diag_slice_cuda",
+    .op = &op_scan_diag,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 64,
+    .preferred = diag_call<1, TIME_SLICES>::preferred,
+    .workspace = diag_call<1, TIME_SLICES>::workspace,
+    .forward = diag_call<1, TIME_SLICES>::forward,
+    .backward = diag_call<1, TIME_SLICES>::backward,
+};
+
+const struct kernel kernel_scan_diag_complex_slice_cuda = {
+    .name = "scan_diag_complex_slice_cuda",
+    .op = &op_scan_diag_complex,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 64,
+    .preferred = diag_call<2, TIME_SLICES>::preferred,
+    .workspace = diag_call<2, TIME_SLICES>::workspace,
+    .forward = diag_call<2, TIME_SLICES>::forward,
+    .backward = diag_call<2, TIME_SLICES>::backward,
 };

@@ -4,7 +4,7 @@
 #define LRNN_KERNELS_GATED_SCAN_GATES_CUH
 
 #include "kernels/gated/scan.h"
-#include "kernels/lib/scan.cuh"
+#include "kernels/gated/scan_slices.cuh"
 
 template <int m> struct scan_gates {
     real p[m + 1], scale; /* before scan_normalise, p are the raw gates; after it, the gates are p * scale */
@@ -20,14 +20,24 @@ template <int m> struct scan_gates {
     }
 };
 
-template <int m, int STEPS, enum gate GATE, class Input> __device__ __forceinline__ void scan_normalise_as(Input *in) {
-#pragma unroll
-    for (int s = 0; s < STEPS; s++) in[s].gates.scale = gate_lane(GATE, m + 1, in[s].gates.p, 1, in[s].gates.p);
+template <enum gate GATE, int m> __device__ __forceinline__ void scan_normalise_rows(scan_gates<m> &row) {
+    row.scale = gate_lane(GATE, m + 1, row.p, 1, row.p);
 }
 
-/* Normalises the gates of STEPS inputs. The gate is chosen when the kernel runs: all threads have the same gate, so
- * they do not diverge, and only a quarter as many kernels are compiled. It is chosen once for all steps, so that their
- * arithmetic can be interleaved. */
+template <enum gate GATE, int m, int ROWS>
+__device__ __forceinline__ void scan_normalise_rows(scan_gates<m> (&rows)[ROWS]) {
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) scan_normalise_rows<GATE>(rows[i]);
+}
+
+template <int m, int STEPS, enum gate GATE, class Input> __device__ __forceinline__ void scan_normalise_as(Input *in) {
+#pragma unroll
+    for (int s = 0; s < STEPS; s++) scan_normalise_rows<GATE>(in[s].gates);
+}
+
+/* Normalises the gates of STEPS inputs, of one row or several. The gate is chosen when the kernel runs: all threads
+ * have the same gate, so they do not diverge, and only a quarter as many kernels are compiled. It is chosen once for
+ * all steps, so that their arithmetic can be interleaved. */
 template <int m, int STEPS, class Input> __device__ __forceinline__ void scan_normalise(enum gate gate, Input *in) {
     switch (gate) {
     case GATE_SOFTMAX:
@@ -47,6 +57,25 @@ static inline bool scan_gated_chunks_pay(const struct call *c, int64_t values) {
     const int64_t *dims = c->in[1]->dims;
     const struct scan_attr *a = scan_attr(c);
     return gate_divides(a->gate) && scan_chunks_pay(dims[0], dims[1], a->N, values);
+}
+
+/* Like scan_gated_chunks_pay, for slices (scan_slices.cuh), if a state of a call without slices has `rows` threads. */
+static inline bool scan_gated_slices_pay(const struct call *c, int64_t rows) {
+    const int64_t *dims = c->in[1]->dims;
+    const struct scan_attr *a = scan_attr(c);
+    return gate_divides(a->gate) && scan_slices_pay(dims[0], dims[1], a->N, rows);
+}
+
+#define SCAN_SLICED_M 2 /* the largest m of slices, whose maps have m * m + m values */
+
+static inline bool scan_slices_fit(const struct call *c, const char **why) {
+    *why = "m is larger than 2, the most in slices";
+    return scan_attr(c)->m <= SCAN_SLICED_M;
+}
+
+/* Calls run.operator()<m>() with the call's m, which scan_slices_fit takes. */
+template <class F> void scan_with_sliced(const struct scan_attr *a, F run) {
+    return a->m == 1 ? run.template operator()<1>() : run.template operator()<SCAN_SLICED_M>();
 }
 
 static inline bool scan_gates_fit(const struct call *c, const char **why) {

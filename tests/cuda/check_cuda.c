@@ -424,8 +424,9 @@ START_TEST(chunked_matrix_states_agree_with_the_reference) {
 }
 END_TEST
 
-/* Unasked from a segment on, at widths that fill tiles; else, and where shared memory is too small, the strips. */
-START_TEST(chunked_matrix_states_are_taken_where_they_pay) {
+/* Matrix states: by chunks from a segment on, at widths that fill tiles; else, and where shared memory is too small, by
+ * strips. Gated scans: in slices if they are long, have few channels, and keep a device's blocks busy. */
+START_TEST(kernels_are_taken_where_they_pay) {
     static const struct {
         const struct op *op;
         const char *sizes, *kernel;
@@ -442,6 +443,14 @@ START_TEST(chunked_matrix_states_are_taken_where_they_pay) {
         {&op_scan_plstm, "length=64 dk=16 dv=16 m=2", "scan_plstm_chunk_cuda"},
         {&op_scan_plstm, "length=63 dk=16 dv=16 m=2", "scan_plstm_cuda"},
         {&op_scan_plstm, "length=64 dk=64 dv=64 m=16", "scan_plstm_cuda"},
+        {&op_scan_diag, "batch=128 length=64 blocks=64", "scan_diag_slice_cuda"},
+        {&op_scan_diag, "batch=128 length=63 blocks=64", "scan_diag_cuda"},
+        {&op_scan_diag, "batch=128 length=64 blocks=256", "scan_diag_cuda"},
+        {&op_scan_diag, "batch=4 length=300 blocks=255", "scan_diag_chunk_cuda"},
+        {&op_scan_diag, "batch=4 length=300 blocks=256", "scan_diag_slice_cuda"},
+        {&op_scan_block, "batch=128 length=64 blocks=64 m=2", "scan_block_slice_cuda"},
+        {&op_scan_block, "batch=128 length=64 blocks=64 m=2 gate=none", "scan_block_cuda"},
+        {&op_scan_companion, "batch=64 length=64 blocks=256 m=2 layout=observer", "scan_companion_slice_cuda"},
     };
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         struct trial_op what = {
@@ -456,16 +465,19 @@ END_TEST
 
 /* --- the LSTM's clusters ------------------------------------------------------------------------------------------ */
 
-/* Sizes of trainings, and odd ones; in clusters of 8, 4 and 2 blocks and of one, with values as in a net. */
+/* Sizes of trainings, and odd ones; in clusters of 8 to 1 blocks, with values as in a net. */
 static const char *const lstm_sizes[] = {
-    "batch=9 length=16 dim=128", "batch=128 length=3 dim=64", "batch=3 length=130 dim=31",
-    "batch=5 length=19 dim=129", "batch=6 length=7 dim=190",  "batch=1 length=1 dim=1",
+    "batch=9 length=16 dim=128", "batch=128 length=3 dim=64", "batch=3 length=130 dim=31", "batch=5 length=19 dim=129",
+    "batch=6 length=7 dim=190",  "batch=1 length=1 dim=1",    "batch=17 length=4 dim=256",
 };
 #define N_LSTM_SIZES (int)(sizeof lstm_sizes / sizeof *lstm_sizes)
 
+#define LSTM_WIDE (REAL_IS_DOUBLE ? "scan_lstm_cuda" : "scan_lstm_tile_cuda")
+static const char *const lstm_kernels[] = {"scan_lstm_cluster_cuda", "scan_lstm_tile_cuda"};
+
 static struct trial_op lstm_trial(const char *sizes) {
     return (struct trial_op){.op = &op_scan_lstm,
-                             .kernel = "scan_lstm_cluster_cuda",
+                             .kernel = lstm_kernels[0],
                              .sizes = sizes_at(sizes),
                              .outputs = 1,
                              .guards = true,
@@ -475,8 +487,10 @@ static struct trial_op lstm_trial(const char *sizes) {
 
 START_TEST(the_lstm_agrees_at_sizes_of_trainings) {
     struct trial_op what = lstm_trial(lstm_sizes[_i]);
-    const struct kernel *k = kernel_find(what.kernel);
-    if (kernel_applies(k, &what)) compare_twin(k, &what); /* a device without clusters takes the smallest alone */
+    for (int i = 0; i < 2; i++) {
+        const struct kernel *k = kernel_find(what.kernel = lstm_kernels[i]);
+        if (kernel_applies(k, &what)) compare_twin(k, &what); /* a device without clusters takes the smallest alone */
+    }
 }
 END_TEST
 
@@ -500,15 +514,19 @@ START_TEST(the_size_of_a_cluster_changes_no_bits) {
 }
 END_TEST
 
-/* Without clusters one block has to hold all recurrent weights. Wide ones go step by step, where that is faster. */
+/* Without clusters one block has to hold all recurrent weights. The widest nets and batches go step by step. */
 START_TEST(the_lstm_takes_what_the_device_has) {
     static const struct {
         const char *capability, *sizes, *kernel;
     } known[] = {
-        {"90", "dim=128", "scan_lstm_cluster_cuda"}, {"90", "dim=190", "scan_lstm_cuda"},
-        {"90", "dim=400", "scan_lstm_cuda"},         {"89", "dim=30", "scan_lstm_cluster_cuda"},
-        {"89", "dim=128", "scan_lstm_cuda"},         {"75", "dim=25", "scan_lstm_cluster_cuda"},
+        {"90", "dim=128", "scan_lstm_cluster_cuda"},
+        {"90", "batch=256 dim=129", LSTM_WIDE},
+        {"90", "dim=256", LSTM_WIDE},
+        {"90", "batch=257 dim=129", "scan_lstm_cuda"},
+        {"90", "dim=257", "scan_lstm_cuda"},
+        {"89", "dim=30", "scan_lstm_cluster_cuda"},
         {"75", "dim=64", "scan_lstm_cuda"},
+        {"75", "dim=25", "scan_lstm_cluster_cuda"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct trial_op what = lstm_trial(known[i].sizes);
@@ -554,7 +572,7 @@ Suite *check_cuda(void) {
     tcase_add_loop_test(larger, scans_agree_with_the_reference_from_1_to_8, 0, N_NUMBERED);
     tcase_add_test(larger, longer_chunks_agree_with_the_reference);
     tcase_add_loop_test(larger, chunked_matrix_states_agree_with_the_reference, 0, N_CAPABILITIES * N_MATRIX_STATES);
-    tcase_add_test(larger, chunked_matrix_states_are_taken_where_they_pay);
+    tcase_add_test(larger, kernels_are_taken_where_they_pay);
     tcase_add_loop_test(larger, the_lstm_agrees_at_sizes_of_trainings, 0, N_LSTM_SIZES);
 #ifdef LRNN_CUDA_HOST
     tcase_add_loop_test(larger, rings_change_no_bits, 0, N_RINGED);

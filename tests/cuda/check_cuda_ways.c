@@ -1,12 +1,13 @@
 /* check_cuda_ways.c - CUDA kernels against their references at sizes at which they go another way than at most others,
  * in every run: those that walk every 23rd size may miss them. */
-#include "tests/lib/op_compare.h"
+#include "tests/lib/op_apart.h"
 
 /* Attention: several tiles of keys, of which the last is not whole, heads wider than a tile, one token. Homogeneous
  * recurrences: more steps than a ring has turns, one step, blocks so large that there is none, more pairs of vectors
  * than are summed at once. Maps: several tiles of the weights, several chunks of rows. Matrix states by chunks: heads
- * as wide as a block has shared memory for. Matrix states by strips: rows that are no multiple of those loaded at once;
- * graphs of more edges and pairs than a warp lists at once. */
+ * as wide as a block has shared memory for. Scans in slices: blocks of 32, 16 and 8 lanes, several rounds, of which the
+ * last is not whole, fewer slices than a round has. Matrix states by strips: rows that are no multiple of
+ * those loaded at once; graphs of more edges and pairs than a warp lists at once. */
 static const struct {
     const char *kernel, *sizes;
 } ways[] = {
@@ -22,6 +23,11 @@ static const struct {
     {"scan_dplr_cuda", "batch=2 length=1 dim=33 m=5"},
     {"linear_cuda", "batch=3 length=100 dim=133 out=20"},
     {"linear_cuda", "batch=1 length=9 dim=6 out=140"},
+    {"scan_diag_slice_cuda", "batch=3 length=700 blocks=5"},
+    {"scan_diag_slice_cuda", "batch=2 length=210 blocks=4224"},
+    {"scan_diag_complex_slice_cuda", "batch=3 length=300 blocks=5"},
+    {"scan_block_slice_cuda", "batch=3 length=210 blocks=7 m=2"},
+    {"scan_companion_slice_cuda", "batch=3 length=210 blocks=7 m=2 layout=companion"},
     {"scan_outer_chunk_cuda", "batch=1 length=70 heads=1 dk=64 dv=64"},
     {"scan_delta_chunk_cuda", "batch=1 length=70 heads=1 dk=64 dv=64"},
     {"scan_plstm_chunk_cuda", "batch=1 length=70 heads=1 dk=40 dv=64 m=2"},
@@ -46,6 +52,7 @@ START_TEST(kernels_agree_on_every_way) {
                                 .place = &own_device};
         if (!kernel_applies(k, &what)) continue; /* as scan_delta_chunk_cuda where a decay has channels */
         ck_assert(compare_twin(k, &what));
+        if (strstr(k->name, "slice")) compare_alone(k, &what); /* a block has more slices of fewer sequences */
         compared++;
     }
     ck_assert_int_gt(compared, 0);

@@ -47,10 +47,10 @@ static int parts_measured(void) {
     return every && atoi(every) > 1 ? 2 : 5;
 }
 
-/* The 40th launch, after some rows of the first kernel, finds no memory; the second kernel has another place. */
+/* The 48th launch, after some rows of the second kernel, finds no memory; the third kernel has another place. */
 START_TEST(a_kernel_that_fails_leaves_the_others_their_rows) {
     const char *line = "perf device --small --seconds 0 --only scan_diag --shape length=1024 --compare=no";
-    setenv("LRNN_CUDA_HOST_FULL", "40", 1);
+    setenv("LRNN_CUDA_HOST_FULL", "48", 1);
     expect_status(run(line), 6, line);
     expect_text(out, "scan_diag_chunk_cuda,no,", line);
     expect_text(out, "scan_diag_cuda,yes,", line);

@@ -8,7 +8,7 @@
  *
  * Only H determines into which parts a sum is cut, and sequences are independent. So the bits depend neither on the
  * size of the cluster nor on the other sequences. */
-#include "kernels/gated/lstm.cuh"
+#include "kernels/gated/lstm/lstm.cuh"
 #include "kernels/lib/cluster.cuh"
 
 #define LSTM_TILE     4   /* sequences per cluster */
@@ -254,7 +254,7 @@ static bool scan_lstm_cluster_cuda_applicable(const struct call *c, const char *
     return fits && lstm_products_fit(c, why);
 }
 
-/* The limit 128 is a guess, because only width 256 was measured. At this width, with 128 sequences on an H200, both
+/* The limit 128 is a guess, because only width 256 was measured. At width 256, with 128 sequences on an H200, both
  * passes of 16 steps take .72 ms with cuBLAS and 1.17 ms here. Of 128 steps, both passes take 6.3 ms with cuBLAS and
  * 8.6 ms here, but the forward pass 3.1 ms with cuBLAS and 2.7 ms here (results/device/perf-device.csv). Widths 128 and
  * 192 should be measured. */
@@ -271,40 +271,15 @@ static void scan_lstm_cluster_cuda_forward(const struct call *c, const struct ex
                     tensor_real(c->in[2]), tensor_real(c->out[2]), tensor_real(c->out[1]), tensor_real(c->out[0]));
 }
 
-struct lstm_cluster_scratch {
-    real *dp, *before, *sums;
-};
-
-static struct lstm_cluster_scratch lstm_cluster_scratch_of(const struct call *c, struct scratch *s) {
-    int64_t rows = tensor_rows(c->in[0]), H = tensor_cols(c->in[1]);
-    struct lstm_cluster_scratch r;
-    r.dp = scratch_reals(s, rows * 4 * H);
-    r.before = scratch_reals(s, rows * H);
-    r.sums = (real *)scratch_bytes(s, cuda_column_sums_bytes(rows, 4 * H));
-    return r;
-}
-
-static size_t scan_lstm_cluster_cuda_workspace(const struct call *c, enum pass pass) {
-    struct scratch s = scratch_measure(c);
-    if (pass == PASS_BACKWARD) lstm_cluster_scratch_of(c, &s);
-    return s.used;
-}
-
-/* Writes dp directly into din[0], unless it must be added to din[0]. */
 static void scan_lstm_cluster_cuda_backward(const struct call *c, const struct exec *x) {
     struct lstm_cut k;
     cut(c, &k);
     struct lstm_sums n = backward_sums(k);
-    struct scratch s = scratch_of(c, PASS_BACKWARD);
-    struct lstm_cluster_scratch r = lstm_cluster_scratch_of(c, &s);
-    bool adds = c->din[0] && call_accumulates(c, 0);
-    real *dp = c->din[0] && !adds ? c->din[0] : r.dp;
-    LAUNCH_CLUSTERS(x, lstm_backward_kernel, (unsigned)k.cluster, dim3((unsigned)(k.tiles() * k.cluster)),
-                    dim3((unsigned)n.threads()), n.bytes(), k, tensor_real(c->in[1]), tensor_real(c->out[2]),
-                    tensor_real(c->out[1]), tensor_real(c->out[0]), call_dout(c, 0), call_dout(c, 1), dp,
-                    c->din[1] ? r.before : nullptr);
-    if (adds) each(c, x, tensor_count(c->in[0]), passed_on{dp, c->din[0], true});
-    lstm_weight_gradients(c, x, dp, r.before, r.sums);
+    lstm_backward_of_all_steps(c, x, [&](real *dp, real *before) {
+        LAUNCH_CLUSTERS(x, lstm_backward_kernel, (unsigned)k.cluster, dim3((unsigned)(k.tiles() * k.cluster)),
+                        dim3((unsigned)n.threads()), n.bytes(), k, tensor_real(c->in[1]), tensor_real(c->out[2]),
+                        tensor_real(c->out[1]), tensor_real(c->out[0]), call_dout(c, 0), call_dout(c, 1), dp, before);
+    });
 }
 
 /* Tolerance: scan_lstm_cpu.c explains it. */
@@ -318,7 +293,7 @@ const struct kernel kernel_scan_lstm_cluster_cuda = {
     .together = "the product of the weight's gradient sums the bias's",
     .applicable = scan_lstm_cluster_cuda_applicable,
     .preferred = scan_lstm_cluster_cuda_preferred,
-    .workspace = scan_lstm_cluster_cuda_workspace,
+    .workspace = lstm_workspace_of_all_steps,
     .forward = scan_lstm_cluster_cuda_forward,
     .backward = scan_lstm_cluster_cuda_backward,
 };

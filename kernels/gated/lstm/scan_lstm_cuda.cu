@@ -1,7 +1,7 @@
 /* scan_lstm_cuda.cu - scan_lstm on CUDA, for the widths at which scan_lstm_cluster_cuda is not preferred. At each time
  * step, cuBLAS computes one product for all sequences, and an element-wise kernel computes the gates. The gradient of
  * the weights is one product over all tokens. Equations: scan_lstm.c. */
-#include "kernels/gated/lstm.cuh"
+#include "kernels/gated/lstm/lstm.cuh"
 
 namespace {
 

@@ -1,7 +1,7 @@
 /* lstm.cuh - parts that the CUDA kernels of scan_lstm share: a channel's step and its gradient, and the gradients of
  * the weights, which are sums over all tokens. Equations: scan_lstm.c. */
-#ifndef LRNN_KERNELS_GATED_LSTM_CUH
-#define LRNN_KERNELS_GATED_LSTM_CUH
+#ifndef LRNN_KERNELS_GATED_LSTM_LSTM_CUH
+#define LRNN_KERNELS_GATED_LSTM_LSTM_CUH
 
 #include "core/real_math.h"
 #include "kernels/gated/gated.h"
@@ -46,6 +46,39 @@ static inline void lstm_weight_gradients(const struct call *c, const struct exec
                                          real *sums) {
     int64_t rows = tensor_rows(c->in[0]), H = tensor_cols(c->in[1]);
     cuda_weight_gradients(c, x, PRECISION_FULL, rows, 4 * H, H, dp, before, dp, sums);
+}
+
+/* Scratch of a backward pass whose kernel computes all time steps in one launch. */
+struct lstm_scratch_of_all_steps {
+    real *dp, *before, *sums;
+};
+
+static inline struct lstm_scratch_of_all_steps lstm_scratch_of_all(const struct call *c, struct scratch *s) {
+    int64_t rows = tensor_rows(c->in[0]), H = tensor_cols(c->in[1]);
+    struct lstm_scratch_of_all_steps r;
+    r.dp = scratch_reals(s, rows * 4 * H);
+    r.before = scratch_reals(s, rows * H);
+    r.sums = (real *)scratch_bytes(s, cuda_column_sums_bytes(rows, 4 * H));
+    return r;
+}
+
+static inline size_t lstm_workspace_of_all_steps(const struct call *c, enum pass pass) {
+    struct scratch s = scratch_measure(c);
+    if (pass == PASS_BACKWARD) lstm_scratch_of_all(c, &s);
+    return s.used;
+}
+
+/* Computes all gradients. launch(dp, before) queues the kernel that writes dp and, unless it is NULL, `before` (see
+ * lstm_weight_gradients). dp is din[0] itself, unless it must be added to din[0]. */
+template <class Launch>
+static inline void lstm_backward_of_all_steps(const struct call *c, const struct exec *x, Launch launch) {
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct lstm_scratch_of_all_steps r = lstm_scratch_of_all(c, &s);
+    bool adds = c->din[0] && call_accumulates(c, 0);
+    real *dp = c->din[0] && !adds ? c->din[0] : r.dp;
+    launch(dp, c->din[1] ? r.before : nullptr);
+    if (adds) each(c, x, tensor_count(c->in[0]), passed_on{dp, c->din[0], true});
+    lstm_weight_gradients(c, x, dp, r.before, r.sums);
 }
 
 /* cuBLAS takes sizes as int. */
