@@ -99,6 +99,9 @@ struct call {
     /* precision of this call's products, or of the products that read what it stores rounded */
     enum precision precision;
     struct rounded_params rounds;
+    /* The other call of a pair whose products are computed together (kernel->joins). Row r of the later call's output
+     * follows row r of the earlier call's output in memory; so do their gradients (tensor_pitch). NULL: none. */
+    const struct call *joined;
     bool deferred;        /* kernel->finish computes the gradients of its parameters, not kernel->backward */
     bool guards;          /* for tests: after each array of scratch there is a zone that nothing may read or write */
     int index;            /* position in the graph */
@@ -213,6 +216,12 @@ struct kernel {
      * i: it also stores a rounded copy in c->out[j]->factor or c->in[i]->grad_factor, unless the pointer is NULL. What
      * is stored rounded has precision_bytes(c->precision) per number. */
     uint32_t rounds_out, rounds_din, copies_out, copies_din;
+    /* Whether calls a and b of this kernel, a before b, can be a pair whose products are computed together. Then the
+     * forward of `a` writes both outputs and that of `b` nothing; the backward of `b`, which runs first, writes what
+     * both give to the gradient of their common input. NULL: they cannot. */
+    bool (*joins)(const struct call *a, const struct call *b);
+    /* It reads inputs 0 and 1, and writes their gradients, by rows of tensor_pitch. */
+    bool takes_joined;
     /* Writes all outputs. It allocates nothing, is asynchronous on CUDA, and gives the same bits at any thread
      * count. */
     void (*forward)(const struct call *c, const struct exec *x);

@@ -28,6 +28,7 @@ struct tensor_plan {
     int value_buffer, grad_buffer; /* index of the buffer; -1: none */
     int factor_buffer, grad_factor_buffer;
     int grad_writers; /* number of active calls that write the gradient */
+    int readers;      /* number of inputs of calls that it is */
 };
 
 struct tensor {
@@ -54,6 +55,9 @@ struct tensor {
      * producer (or the one call that writes the gradient) also stores it rounded in `factor` (or `grad_factor`). */
     bool copied, grad_copied;
     void *factor, *grad_factor; /* NULL: there is no rounded copy */
+    /* Elements from one row to the next, in value and gradient, if the rows of another tensor follow its rows (struct
+     * call, joined). 0: rows have no gaps. */
+    int64_t pitch;
     struct tensor_plan plan;
 };
 
@@ -70,6 +74,11 @@ LRNN_INLINE int64_t tensor_cols(const struct tensor *t) {
 
 LRNN_INLINE int64_t tensor_rows(const struct tensor *t) {
     return tensor_count(t) / tensor_cols(t);
+}
+
+/* Returns the number of elements from one row to the next in memory. */
+LRNN_INLINE int64_t tensor_pitch(const struct tensor *t) {
+    return t->pitch ? t->pitch : tensor_cols(t);
 }
 
 LRNN_INLINE struct tensor *tensor_base(struct tensor *t) {

@@ -187,6 +187,45 @@ static void mark_copied(struct graph *g) {
     for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->copied = tensor_base(g->tensors[i])->copied;
 }
 
+/* Returns the call whose output is input i, if that can be one of two whose rows alternate: nothing else reads it, and
+ * its memory is only the graph's. */
+static struct call *producer_for_pair(const struct graph *g, const struct call *c, int i) {
+    const struct tensor *t = c->n_in > i ? c->in[i] : NULL;
+    struct call *from = t && t->producer >= 0 && !t->base ? &g->calls[t->producer] : NULL;
+    bool alone = from && t->plan.readers == 1 && !t->keep && !(g->root && t == tensor_base(g->root));
+    return alone && from->n_out == 1 && !from->joined && !from->plan.zero_dout ? from : NULL;
+}
+
+/* Whether products can read the gradient of t as it is, or nothing writes it. */
+static bool needs_no_rounding(const struct graph *g, const struct tensor *t) {
+    return g->options.precision == PRECISION_FULL || t->grad_rounded || !t->plan.has_grad;
+}
+
+/* Joins pairs of products of one input that the same call reads: one large product takes less time than two. */
+static void mark_joined(struct graph *g) {
+    for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->pitch = g->tensors[i]->plan.readers = 0;
+    for (struct call *c = g->calls; c < g->calls + g->n_calls; c++) {
+        c->joined = NULL;
+        for (int i = 0; i < c->n_in; i++)
+            if (c->in[i]) tensor_base(c->in[i])->plan.readers++;
+    }
+    for (struct call *c = g->calls; c < g->calls + g->n_calls; c++) {
+        if (!c->kernel->takes_joined) continue;
+        struct call *a = producer_for_pair(g, c, 0), *b = producer_for_pair(g, c, 1);
+        if (!a || !b || a >= b || a->kernel != b->kernel || !a->kernel->joins || !a->kernel->joins(a, b)) continue;
+        struct tensor *y = a->out[0], *z = b->out[0];
+        if (y->plan.has_grad != z->plan.has_grad || !needs_no_rounding(g, y) || !needs_no_rounding(g, z)) continue;
+        a->joined = b;
+        b->joined = a;
+        y->pitch = z->pitch = tensor_cols(y) + tensor_cols(z);
+    }
+}
+
+/* Returns the tensor whose rows alternate with those of t; NULL: none. */
+static struct tensor *beside(const struct graph *g, const struct tensor *t) {
+    return t->pitch ? g->calls[t->producer].joined->out[0] : NULL;
+}
+
 static void extend(struct tensor *t, int time) {
     struct tensor *base = tensor_base(t);
     if (time > base->plan.value_last) base->plan.value_last = time;
@@ -231,23 +270,32 @@ static size_t stored_bytes(const struct graph *g, const struct tensor *t, bool r
     return rounded ? (size_t)tensor_count(t) * precision_bytes(g->options.precision) : tensor_bytes(t);
 }
 
+/* Returns the last moment at which a gradient is read. */
+static int gradient_last(const struct graph *g, const struct tensor *t) {
+    bool kept = t->producer < 0 || t->keep || g->calls[t->producer].deferred;
+    return kept ? 2 * g->n_calls : graph_backward_time(g, t->producer);
+}
+
+/* Of two tensors whose rows alternate, the first gets buffers for both. */
 static void add_tensor_buffers(struct graph *g) {
-    int end = 2 * g->n_calls;
     for (int i = 0; i < g->n_tensors; i++) {
         struct tensor *t = g->tensors[i];
         t->plan.value_buffer = t->plan.grad_buffer = t->plan.factor_buffer = t->plan.grad_factor_buffer = -1;
-        if (t->base || t->param || t->data) continue;
+        const struct tensor *other = beside(g, t);
+        if (t->base || t->param || t->data || (other && other->producer < t->producer)) continue;
+        int value_last = t->plan.value_last, grad_last = gradient_last(g, t);
+        if (other && other->plan.value_last > value_last) value_last = other->plan.value_last;
+        if (other && gradient_last(g, other) > grad_last) grad_last = gradient_last(g, other);
         t->plan.value_buffer = g->plan->n_buffers;
-        add_buffer(g, stored_bytes(g, t, t->rounded), t->producer, t->plan.value_last);
+        add_buffer(g, stored_bytes(g, t, t->rounded) + (other ? tensor_bytes(other) : 0), t->producer, value_last);
         if (t->copied) t->plan.factor_buffer = g->plan->n_buffers;
         if (t->copied) add_buffer(g, stored_bytes(g, t, true), t->producer, t->plan.factor_last);
         if (!t->plan.has_grad) continue;
         bool root = g->root && t == tensor_base(g->root);
         int first = root ? -1 : t->plan.grad_first;
-        bool kept = t->producer < 0 || t->keep || g->calls[t->producer].deferred;
-        int last = kept ? end : graph_backward_time(g, t->producer);
         t->plan.grad_buffer = g->plan->n_buffers;
-        add_buffer(g, stored_bytes(g, t, t->grad_rounded), first, last);
+        size_t more = other ? stored_bytes(g, other, other->grad_rounded) : 0;
+        add_buffer(g, stored_bytes(g, t, t->grad_rounded) + more, first, grad_last);
         if (t->grad_copied) t->plan.grad_factor_buffer = g->plan->n_buffers;
         if (t->grad_copied) add_buffer(g, stored_bytes(g, t, true), first, graph_backward_time(g, t->producer));
     }
@@ -364,6 +412,7 @@ static enum status make_plan(struct graph *g, struct error *e) {
     mark_deferred(g);
     mark_rounded(g);
     mark_copied(g);
+    mark_joined(g);
     value_lifetimes(g);
     gradient_lifetimes(g);
     g->plan->n_buffers = 0;
@@ -413,6 +462,11 @@ static void bind_tensors(struct graph *g) {
             t->grad = address(g, t->plan.grad_buffer);
             t->factor = address(g, t->plan.factor_buffer);
             t->grad_factor = address(g, t->plan.grad_factor_buffer);
+        } else if (t->pitch) {
+            const struct tensor *first = beside(g, t);
+            t->data = tensor_real(first) + tensor_cols(first);
+            size_t each = first->grad_rounded ? precision_bytes(g->options.precision) : sizeof(real);
+            t->grad = first->grad ? (real *)((char *)first->grad + (size_t)tensor_cols(first) * each) : NULL;
         }
     }
     for (int i = 0; i < g->n_tensors; i++) { /* views come last, because they need the pointers of their bases */
@@ -501,81 +555,6 @@ bool graph_keeps_root(const struct graph *g) {
     if (graph_device(g) == DEVICE_CPU || !g->root || tensor_count(g->root) != 1) return false;
     const struct tensor *base = tensor_base(g->root);
     return base->plan.grad_buffer >= 0 && !base->plan.written;
-}
-
-/* --- guards ------------------------------------------------------------------------------------------------------- */
-
-/* A buffer is filled with POISON_BYTE when its life begins, so the zones between the arrays of a scratch also contain
- * NaN. A zone of GUARD_BYTE follows each buffer. Both kinds of zones are checked after each call. */
-#define GUARD_BYTE  0xA5
-#define POISON_BYTE 0xFF /* all ones: a NaN in both float types */
-
-/* Returns the guard zone of a buffer. It begins directly after the bytes that were asked for. */
-static char *guard_zone(const struct graph *g, const struct plan_buffer *b, size_t *bytes) {
-    *bytes = b->bytes - b->used + ARENA_GUARD;
-    return g->plan->base + b->offset + b->used;
-}
-
-static bool holds(const struct graph *g, const char *zone, size_t bytes, unsigned char pattern) {
-    unsigned char copy[ARENA_ALIGN + ARENA_GUARD];
-    for (size_t n; bytes > 0; zone += n, bytes -= n) {
-        n = bytes < sizeof copy ? bytes : sizeof copy;
-        place_get(g->options.place, copy, zone, n);
-        for (size_t i = 0; i < n; i++)
-            if (copy[i] != pattern) return false;
-    }
-    return true;
-}
-
-/* Checks the zones between the arrays of one call's scratch. */
-struct scratch_check {
-    struct zone_visitor visitor; /* must be first: kernels get a pointer to it, and check_zone casts it back */
-    const struct graph *g;
-    const char *scratch;
-    bool broken;
-};
-
-static void check_zone(struct zone_visitor *v, size_t begin, size_t end) {
-    struct scratch_check *check = (struct scratch_check *)v;
-    if (!holds(check->g, check->scratch + begin, end - begin, POISON_BYTE)) check->broken = true;
-}
-
-/* Whether all zones of the scratch that is in use at `time` are unchanged. The kernel's workspace function says where
- * they are. */
-static bool scratch_is_intact(struct graph *g, int time) {
-    enum pass pass = time < g->n_calls ? PASS_FORWARD : PASS_BACKWARD;
-    if (time < 0 || time >= 2 * g->n_calls) return true;
-    struct call *c = &g->calls[pass == PASS_FORWARD ? time : graph_backward_time(g, time)];
-    struct scratch_check check = {{check_zone}, g, c->scratch[pass], false};
-    if (!check.scratch) return true;
-    c->zones = &check.visitor;
-    c->kernel->workspace(c, pass);
-    c->zones = NULL;
-    return !check.broken;
-}
-
-void guard_before(struct graph *g, int time) {
-    for (int i = 0; i < g->plan->n_buffers; i++) {
-        struct plan_buffer *b = &g->plan->buffers[i];
-        size_t bytes;
-        char *guard = guard_zone(g, b, &bytes);
-        if (b->first == time) {
-            place_set(g->options.place, g->plan->base + b->offset, POISON_BYTE, b->used);
-            place_set(g->options.place, guard, GUARD_BYTE, bytes);
-        }
-    }
-}
-
-void guard_after(struct graph *g, int time, int index) {
-    bool intact = scratch_is_intact(g, time);
-    for (int i = 0; i < g->plan->n_buffers; i++) {
-        const struct plan_buffer *b = &g->plan->buffers[i];
-        if (time < b->first || time > b->last) continue;
-        size_t bytes;
-        const char *zone = guard_zone(g, b, &bytes);
-        if (!holds(g, zone, bytes, GUARD_BYTE)) intact = false;
-    }
-    if (!intact && g->plan->first_guard_failure < 0) g->plan->first_guard_failure = index;
 }
 
 /* --- all of it ---------------------------------------------------------------------------------------------------- */

@@ -15,13 +15,27 @@ namespace {
 
 enum binary_rule { BINARY_ADD, BINARY_SUB, BINARY_MUL, BINARY_SILU_MUL };
 
+/* Rows of C elements, `pitch` apart. pitch 0: they have no gaps. */
+struct spaced_rows {
+    int64_t C, pitch;
+
+    /* Returns where element i of the tensor is. */
+    __device__ __forceinline__ int64_t at(int64_t i) const {
+        if (pitch == 0) return i;
+        struct quotient row = divide(i, C);
+        return row.whole * pitch + row.rest;
+    }
+};
+
 template <binary_rule RULE> struct binary_value {
     const real *a, *b;
+    struct spaced_rows rows; /* of a and b, if the rule is SILU_MUL */
     void *y;
     enum precision p; /* precision in which y is stored */
 
     template <int W> __device__ void run(int64_t i) const {
-        lanes<W> u = load_lanes<W>(a + i), v = load_lanes<W>(b + i);
+        int64_t at = RULE == BINARY_SILU_MUL ? rows.at(i) : i;
+        lanes<W> u = load_lanes<W>(a + at), v = load_lanes<W>(b + at);
         for (int k = 0; k < W; k++) {
             if constexpr (RULE == BINARY_ADD) u.v[k] += v.v[k];
             if constexpr (RULE == BINARY_SUB) u.v[k] -= v.v[k];
@@ -34,17 +48,20 @@ template <binary_rule RULE> struct binary_value {
 
 /* Computes the gradients da and db; NULL: not wanted. It reads a and b only where the rule needs their values. */
 template <binary_rule RULE> struct binary_gradient {
-    const real *a, *b, *dy;
+    const real *a, *b;
+    struct spaced_rows rows; /* of a, b, da and db, if the rule is SILU_MUL */
+    const real *dy;
     void *da, *db;
     bool add_a, add_b;
     enum precision a_in, b_in; /* precisions in which da and db are stored */
 
     template <int W> __device__ void run(int64_t i) const {
+        int64_t at = RULE == BINARY_SILU_MUL ? rows.at(i) : i;
         lanes<W> d = load_lanes<W>(dy + i), by_a = d, by_b = d;
         if constexpr (RULE == BINARY_SUB)
             for (int k = 0; k < W; k++) by_b.v[k] = -d.v[k];
         if constexpr (RULE == BINARY_MUL || RULE == BINARY_SILU_MUL) {
-            lanes<W> u = load_lanes<W>(a + i), v = load_lanes<W>(b + i);
+            lanes<W> u = load_lanes<W>(a + at), v = load_lanes<W>(b + at);
             for (int k = 0; k < W; k++) {
                 real s = RULE == BINARY_MUL ? 1 : real_sigmoid(u.v[k]), us = u.v[k] * s;
                 by_a.v[k] = d.v[k] * v.v[k];
@@ -52,22 +69,27 @@ template <binary_rule RULE> struct binary_gradient {
                 by_b.v[k] = d.v[k] * us;
             }
         }
-        if (da) put_rounded<W>(da, i, add_a, a_in, by_a);
-        if (db) put_rounded<W>(db, i, add_b, b_in, by_b);
+        if (da) put_rounded<W>(da, at, add_a, a_in, by_a);
+        if (db) put_rounded<W>(db, at, add_b, b_in, by_b);
     }
 };
+
+struct spaced_rows rows_of(const struct call *c) {
+    return {tensor_cols(c->in[0]), c->in[0]->pitch};
+}
 
 } // namespace
 
 template <binary_rule RULE> static void binary_cuda_forward(const struct call *c, const struct exec *x) {
     each(c, x, tensor_count(c->out[0]),
-         binary_value<RULE>{tensor_real(c->in[0]), tensor_real(c->in[1]), c->out[0]->data, out_precision(c, 0)});
+         binary_value<RULE>{tensor_real(c->in[0]), tensor_real(c->in[1]), rows_of(c), c->out[0]->data,
+                            out_precision(c, 0)});
 }
 
 template <binary_rule RULE> static void binary_cuda_backward(const struct call *c, const struct exec *x) {
     each(c, x, tensor_count(c->out[0]),
-         binary_gradient<RULE>{tensor_real(c->in[0]), tensor_real(c->in[1]), call_dout(c, 0), c->din[0], c->din[1],
-                               call_accumulates(c, 0), call_accumulates(c, 1), din_precision(c, 0),
+         binary_gradient<RULE>{tensor_real(c->in[0]), tensor_real(c->in[1]), rows_of(c), call_dout(c, 0), c->din[0],
+                               c->din[1], call_accumulates(c, 0), call_accumulates(c, 1), din_precision(c, 0),
                                din_precision(c, 1)});
 }
 
@@ -326,6 +348,7 @@ const struct kernel kernel_silu_mul_cuda = {
     .tolerance = 16,
     .rounds_out = 1,
     .rounds_din = 3,
+    .takes_joined = true,
     .forward = binary_cuda_forward<BINARY_SILU_MUL>,
     .backward = binary_cuda_backward<BINARY_SILU_MUL>,
 };

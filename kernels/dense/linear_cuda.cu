@@ -175,9 +175,21 @@ real *sums_of(const struct call *c, enum pass pass, struct scratch *s) {
 
 } // namespace
 
-/* If the product cannot add the bias, the bias is written first, and the product is added to it. */
+/* Whether the earlier call of a pair does what this call would do in forward, or the later one what this call would do
+ * for dx. */
+static bool is_done_by_earlier(const struct call *c) {
+    return c->joined && c->joined->index < c->index;
+}
+
+static bool is_done_by_later(const struct call *c) {
+    return c->joined && c->joined->index > c->index;
+}
+
+/* If the product cannot add the bias, the bias is written first, and the product is added to it. The weights and the
+ * outputs of a pair are each one matrix. */
 static void linear_cuda_forward(const struct call *c, const struct exec *x) {
-    int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0];
+    int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = tensor_pitch(c->out[0]);
+    if (is_done_by_earlier(c)) return;
     real *y = tensor_real(c->out[0]), *bias = c->in[2] ? tensor_real(c->in[2]) : nullptr;
     struct scratch s = scratch_of(c, PASS_FORWARD);
     factors f = factors_of(c, x, PASS_FORWARD, &s, nullptr);
@@ -190,7 +202,7 @@ static void linear_cuda_forward(const struct call *c, const struct exec *x) {
 
 static size_t linear_cuda_workspace(const struct call *c, enum pass pass) {
     struct scratch s = scratch_measure(c);
-    factors_of(c, nullptr, pass, &s, sums_of(c, pass, &s));
+    if (pass == PASS_BACKWARD || !is_done_by_earlier(c)) factors_of(c, nullptr, pass, &s, sums_of(c, pass, &s));
     return s.used;
 }
 
@@ -199,12 +211,16 @@ static void linear_cuda_backward(const struct call *c, const struct exec *x) {
     struct scratch s = scratch_of(c, PASS_BACKWARD);
     real *sums = sums_of(c, PASS_BACKWARD, &s);
     factors f = factors_of(c, x, PASS_BACKWARD, &s, sums);
-    const struct product dx = {false, false, rows, I, O, f.dy, O, f.w, I, call_accumulates(c, 0), c->din[0], I};
+    int64_t pitch = tensor_pitch(c->out[0]);
+    if (is_done_by_earlier(c)) f.w = factor_source(c->joined->in[1]);
+    const void *dys = is_done_by_earlier(c) ? call_dout(c->joined, 0) : f.dy;
+    const struct product dx = {false, false, rows, I, pitch, dys, pitch, f.w, I, call_accumulates(c, 0), c->din[0], I};
+    bool wants_dx = c->din[0] && !is_done_by_later(c);
     const real *exact = sums_as_it_rounds(c) ? nullptr : call_dout(c, 0);
-    auto weights = [&] { cuda_weight_gradients(c, x, c->precision, rows, O, I, f.dy, f.x, exact, sums); };
-    if (c->din[0] && (c->din[1] || c->din[2]) && !c->deferred)
+    auto weights = [&] { cuda_weight_gradients(c, x, c->precision, rows, O, I, f.dy, pitch, f.x, exact, sums); };
+    if (wants_dx && (c->din[1] || c->din[2]) && !c->deferred)
         cuda_side_by_side(x->place->cuda, weights, [&] { cuda_gemm(x, c->precision, dx); });
-    else if (c->din[0])
+    else if (wants_dx)
         cuda_gemm(x, c->precision, dx);
     else if (!c->deferred)
         weights();
@@ -221,13 +237,22 @@ static bool linear_cuda_copies_dout(const struct call *c) {
     return c->in[2] && c->in[0]->needs_grad && c->deferred;
 }
 
+/* Pairs have no biases, weights that are neighbours in the flat array, and rows of whole vectors (lanes of cuda.cuh).
+ */
+static bool linear_cuda_joins(const struct call *a, const struct call *b) {
+    const struct tensor *v = a->in[1], *w = b->in[1];
+    return a->in[0] == b->in[0] && !a->in[2] && !b->in[2] && v->param && w->param &&
+           w->param->offset == v->param->offset + v->param->count && v->dims[0] % 4 == 0 && w->dims[0] % 4 == 0 &&
+           v->dims[0] + w->dims[0] <= INT32_MAX;
+}
+
 /* Tolerance: a sum of K products in working precision, K up to thousands, has an error of about sqrt(K) units. The
  * split factors of cuda_weights.cu are as accurate as fp32 (tile_product.cuh). */
 const struct kernel kernel_linear_cuda = {
     .name = "linear_cuda",
     .op = &op_linear,
     .device = DEVICE_CUDA,
-    .version = 4,
+    .version = 5,
     .inexact = true,
     .tolerance = 64,
     .tiles = "cuBLAS takes other tiles for other numbers of rows",
@@ -236,6 +261,7 @@ const struct kernel kernel_linear_cuda = {
     .workspace = linear_cuda_workspace,
     .is_factor = linear_cuda_is_factor,
     .copies_dout = linear_cuda_copies_dout,
+    .joins = linear_cuda_joins,
     .forward = linear_cuda_forward,
     .backward = linear_cuda_backward,
     .defers = cuda_weights_takes,

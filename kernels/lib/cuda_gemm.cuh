@@ -54,12 +54,12 @@ static inline void cuda_gemm(const struct exec *x, enum precision precision, con
 }
 
 /* Computes the wanted gradients of y = x W^T + b: of W (O x I), input 1 of the call, from dy and x as the products read
- * them; and of b (O), input 2, from `exact`, which is dy before rounding. exact NULL: the gradient of b is already
- * there. sums: scratch of cuda_column_sums. */
+ * them; and of b (O), input 2, from `exact`, which is dy before rounding. pitch: distance of dy's rows; it is O if
+ * there is a bias. exact NULL: the gradient of b is already there. sums: scratch of cuda_column_sums. */
 static inline void cuda_weight_gradients(const struct call *c, const struct exec *x, enum precision precision,
-                                         int64_t rows, int64_t O, int64_t I, const void *dy, const void *in,
-                                         const real *exact, real *sums) {
-    const struct product p = {true, false, O, I, rows, dy, O, in, I, call_accumulates(c, 1), c->din[1], I};
+                                         int64_t rows, int64_t O, int64_t I, const void *dy, int64_t pitch,
+                                         const void *in, const real *exact, real *sums) {
+    const struct product p = {true, false, O, I, rows, dy, pitch, in, I, call_accumulates(c, 1), c->din[1], I};
     bool together = c->din[1] && c->din[2] && dy == exact && !call_accumulates(c, 2);
     if (together && cuda_gemm_epilogue(x, precision, p, EPILOGUE_SUMS, c->din[2])) return;
     if (c->din[1]) cuda_gemm(x, precision, p);

@@ -34,8 +34,8 @@ namespace {
 struct item {
     const void *dy, *x;
     real *dw, *db; /* NULL: the gradient is not wanted, or there is no bias */
-    int rows, O, I, chunks, across, first_tile, first_block;
-    bool dy_halves; /* dy has bf16 numbers of 16 bits */
+    int rows, O, I, pitch, chunks, across, first_tile, first_block; /* pitch: of dy's rows */
+    bool dy_halves;                                                 /* dy has bf16 numbers of 16 bits */
 };
 
 struct group {
@@ -99,6 +99,7 @@ int group_of(const struct deferred *d, int first, int n, struct group *all) {
                       (int)rows,
                       (int)c->in[1]->dims[0],
                       (int)c->in[1]->dims[1],
+                      (int)tensor_pitch(c->out[0]),
                       (int)chunks,
                       (int)tiles_along(c->in[1]->dims[1]),
                       tiles,
@@ -124,16 +125,16 @@ __device__ __forceinline__ struct work work_of(const struct item &it) {
     return w;
 }
 
-/* Starts to copy rows of a matrix with `columns` columns to a stage: DEPTH rows from `from` on, of which `rows` exist,
- * and TILE columns, of which `left` exist. What does not exist is 0. T: real, or uint16_t for bf16. */
-template <class T> __device__ __forceinline__ void copy_rows(T *stage, const T *from, int columns, int rows, int left) {
+/* Starts to copy rows of a matrix to a stage: DEPTH rows from `from` on, `pitch` apart, of which `rows` exist, and TILE
+ * columns, of which `left` exist. What does not exist is 0. T: real, or uint16_t for bf16. */
+template <class T> __device__ __forceinline__ void copy_rows(T *stage, const T *from, int pitch, int rows, int left) {
     constexpr int W = (int)(16 / sizeof(T));
-    bool whole = columns % W == 0 && reinterpret_cast<uintptr_t>(from) % 16 == 0;
+    bool whole = pitch % W == 0 && reinterpret_cast<uintptr_t>(from) % 16 == 0;
     if (sizeof(T) < sizeof(real) && !whole) { /* no copy of two bytes is asynchronous */
 #pragma unroll 1
         for (int i = (int)threadIdx.x; i < DEPTH * TILE; i += CUDA_THREADS) {
             int row = i / TILE, column = i % TILE;
-            stage[row * PITCH + column] = row < rows && column < left ? from[(int64_t)row * columns + column] : 0;
+            stage[row * PITCH + column] = row < rows && column < left ? from[(int64_t)row * pitch + column] : 0;
         }
         return;
     }
@@ -142,7 +143,7 @@ template <class T> __device__ __forceinline__ void copy_rows(T *stage, const T *
     for (int k = 0; k < DEPTH; k += CUDA_THREADS / (TILE / W)) {
         int row = k + (int)threadIdx.x / (TILE / W);
         T *to = stage + row * PITCH + column;
-        const T *at = from + (int64_t)row * columns + column;
+        const T *at = from + (int64_t)row * pitch + column;
         if (whole && row < rows && column < left) {
             copy_async_16(to, at);
             continue;
@@ -240,7 +241,7 @@ __device__ __forceinline__ void add_rows(const struct item &it, const struct wor
                                          real *shared, float (&sums)[4][4][4], real *column) {
     auto copy = [&](int row, int stage) {
         real *to = shared + stage * 2 * STAGE;
-        copy_rows((DY *)to, (const DY *)it.dy + (int64_t)row * it.O + w.o, it.O, w.end - row, it.O - w.o);
+        copy_rows((DY *)to, (const DY *)it.dy + (int64_t)row * it.pitch + w.o, it.pitch, w.end - row, it.O - w.o);
         copy_rows((X *)(to + STAGE), (const X *)it.x + (int64_t)row * it.I + w.i, it.I, w.end - row, it.I - w.i);
     };
     copy(w.begin, 0);

@@ -103,7 +103,10 @@ struct product_net {
     struct tensor *x, *normed, *z, *v, *h, *mixed, *a, *b, *inner, *branch, *logits;
 };
 
-static void open_product_net(struct product_net *t, const struct place *place, enum precision precision, bool keeps) {
+/* joins: w1 and w2 are neighbours, so that their products can be joined; else w2 comes long before w1. keeps:
+ * everything stays readable, so that nothing is stored rounded. */
+static void open_product_net(struct product_net *t, const struct place *place, enum precision precision, bool joins,
+                             bool keeps) {
     struct graph_options options = {
         .training = true, .guards = true, .precision = precision, .place = place, .kernels = kernel_list()};
     struct error e;
@@ -114,6 +117,7 @@ static void open_product_net(struct product_net *t, const struct place *place, e
     t->params.place = place;
     ck_assert_int_eq(graph_create(g, &options, &t->params, &e), ST_OK);
     t->x = graph_input(g, "x", 3, (int64_t[]){1, ROWS, D}, true);
+    if (!joins) param(g, "w2", INNER, D);
     t->normed = rmsnorm(g, t->x, param(g, "norm", D, 0), 1e-5);
     t->z = linear(g, t->normed, param(g, "gates", N * M * (M + 1), D), param(g, "bias", N * M * (M + 1), 0));
     t->v = linear(g, t->normed, param(g, "v", N * M, D), NULL);
@@ -215,8 +219,8 @@ START_TEST(producers_round_what_products_alone_read) {
     struct error e;
     if (REAL_IS_DOUBLE) return; /* double has no such products */
     ck_assert_msg(place_open(&place, "cuda", &e) == ST_OK, "%s", e.text);
-    open_product_net(&by_producers, &place, _i ? PRECISION_BF16 : PRECISION_TF32, false);
-    open_product_net(&by_products, &place, _i ? PRECISION_BF16 : PRECISION_TF32, true);
+    open_product_net(&by_producers, &place, _i ? PRECISION_BF16 : PRECISION_TF32, false, false);
+    open_product_net(&by_products, &place, _i ? PRECISION_BF16 : PRECISION_TF32, false, true);
     const struct product_net *t = &by_producers;
     ck_assert(t->normed->rounded && t->inner->rounded);
     ck_assert(t->v->grad_rounded && t->mixed->grad_rounded && t->a->grad_rounded && t->b->grad_rounded);
@@ -239,6 +243,43 @@ START_TEST(producers_round_what_products_alone_read) {
     }
     close_product_net(&by_producers);
     close_product_net(&by_products);
+    place_close(&place);
+}
+END_TEST
+
+/* --- products that are joined ------------------------------------------------------------------------------------- */
+
+/* Only the sum of both products' dx may have other last bits, and what comes before it in the net. */
+START_TEST(joined_products_have_the_values_of_two) {
+    static const double bounds[] = {1e-5, 2e-3, 1.6e-2};
+    static struct product_net one, two;
+    struct place place;
+    struct error e;
+    real losses[2];
+    if (REAL_IS_DOUBLE && _i != PRECISION_FULL) return; /* double has no such products */
+    ck_assert_msg(place_open(&place, "cuda", &e) == ST_OK, "%s", e.text);
+    open_product_net(&one, &place, (enum precision)_i, true, false);
+    open_product_net(&two, &place, (enum precision)_i, false, false);
+    ck_assert(one.a->pitch == 2 * INNER && tensor_real(one.b) == tensor_real(one.a) + INNER);
+    ck_assert((char *)one.b->grad == (char *)one.a->grad + INNER * precision_bytes((enum precision)_i) &&
+              two.a->pitch == 0 && one.z->pitch == 0);
+    walk_product_net(&one);
+    walk_product_net(&two);
+    place_get(&place, &losses[0], one.graph.root->data, sizeof *losses);
+    place_get(&place, &losses[1], two.graph.root->data, sizeof *losses);
+    ck_assert_mem_eq(&losses[0], &losses[1], sizeof *losses);
+    for (const struct param *p = one.params.list; p < one.params.list + one.params.n; p++) {
+        const real *got = one.params.host + p->offset;
+        const real *want = two.params.host + params_find(&two.params, p->name)->offset;
+        double most = 0, error = 0, bound = p->name[0] == 'w' || p->name[0] == 'h' ? 0 : bounds[_i]; /* w1, head, .. */
+        for (int64_t k = 0; k < p->count; k++) {
+            most = fmax(most, fabs((double)want[k]));
+            error = fmax(error, fabs((double)(got[k] - want[k])));
+        }
+        ck_assert_msg(most > 0 && error <= bound * most, "%s: error %g of %g", p->name, error, most);
+    }
+    close_product_net(&one);
+    close_product_net(&two);
     place_close(&place);
 }
 END_TEST
@@ -332,6 +373,7 @@ Suite *check_cuda_values(void) {
     tcase_add_loop_test(tests, batches_of_values_begin_anywhere, 0, 3);
     tcase_add_loop_test(tests, copies_are_whole, 0, 4);
     tcase_add_loop_test(tests, producers_round_what_products_alone_read, 0, 2);
+    tcase_add_loop_test(tests, joined_products_have_the_values_of_two, 0, PRECISION_COUNT);
     tcase_add_loop_test(tests, weights_get_their_gradients_together, 0, PRECISION_COUNT);
     suite_add_tcase(suite, tests);
     return suite;

@@ -45,7 +45,7 @@ static __device__ __forceinline__ void lstm_channel_backward(const struct lstm_c
 static inline void lstm_weight_gradients(const struct call *c, const struct exec *x, const real *dp, const real *before,
                                          real *sums) {
     int64_t rows = tensor_rows(c->in[0]), H = tensor_cols(c->in[1]);
-    cuda_weight_gradients(c, x, PRECISION_FULL, rows, 4 * H, H, dp, before, dp, sums);
+    cuda_weight_gradients(c, x, PRECISION_FULL, rows, 4 * H, H, dp, 4 * H, before, dp, sums);
 }
 
 /* Scratch of a backward pass whose kernel computes all time steps in one launch. */
