@@ -98,14 +98,14 @@ COMPILE = $(CC) -I. $(CPPFLAGS) $(FLAGS) $(WARN) -MMD -MP
 LINK    = $(CC) $(FLAGS) $(HARDEN_LINK) $(LDFLAGS)
 LIBS   := $(if $(f64),-lopenblas,-ldnnl) -ljansson -lxxhash -lpng -lz -lm
 
-# nvcc compiles each .cu; CUDA=host compiles it as C++, with tests/cuda/cuda_host.h included first. -fmad=false does
+# nvcc compiles each .cu; CUDA=host compiles it as C++, with tests/cuda/host/cuda_host.h included first. -fmad=false does
 # what -ffp-contract=off does above.
 CXX_HOST := $(if $(clang),clang++,g++)
 WARN_CXX := -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers $(if $(filter 1,$(WERROR)),-Werror)
 # The kernels have many template instances. So checks that AddressSanitizer makes as well are off, cuda_host.h forces no
 # inlining, and -Og is used: it compiles in two thirds of the time of -O1, and the code runs as fast. cuda_host.cc,
 # which runs the kernels' threads, takes half of a test's time, so it is compiled with -O2.
-sanitized_cu = $(if $(findstring tests/cuda/cuda_host.cc,$<),-O2,-Og) \
+sanitized_cu = $(if $(findstring tests/cuda/host/cuda_host.cc,$<),-O2,-Og) \
                -fno-sanitize=null,object-size,vptr,pointer-overflow
 CXXFLAGS_HOST = -std=c++20 $(filter-out -std=gnu11,$(FLAGS)) $(cuda_defines) \
                 $(if $(SANITIZE),$(sanitized_cu))
@@ -118,7 +118,7 @@ NVCC_ARCH = $(foreach a,$(cuda_archs),-gencode arch=compute_$(a),code=sm_$(a)) \
 COMPILE_NVCC = $(NVCC) -std=c++20 -O1 -fmad=false $(NVCC_ARCH) -I. -DLRNN_WITH_CUDA $(if $(f64),-DLRNN_DOUBLE) \
                -Xcompiler -fPIC $(NVCC_WARN) $(NVCCFLAGS)
 COMPILE_CU = $(if $(filter host,$(cuda_mode)),$(CXX_HOST) -I. $(CXXFLAGS_HOST) $(WARN_CXX) -MMD -MP \
-             -include tests/cuda/cuda_host.h -x c++,$(COMPILE_NVCC) -MMD -MP -MF $(@:.o=.d))
+             -include tests/cuda/host/cuda_host.h -x c++,$(COMPILE_NVCC) -MMD -MP -MF $(@:.o=.d))
 ifeq ($(cuda_mode),cuda)
 # The program loads cuBLAS from there when it opens a device (core/cuda/cublas_cuda.cu).
 LIBS += -L$(cuda_root)/lib64 -L$(cuda_root)/lib -Wl,-rpath,$(cuda_root)/lib64:$(cuda_root)/lib -lcudart_static -ldl \
@@ -151,7 +151,7 @@ TESTS := $(filter-out tests/shapes/% tests/twins/% tests/torture/% tests/big/% t
            tests/golden/write.c, $(call rooms,tests,c))
 CU    := $(if $(cuda_mode),$(call rooms,core kernels library,cu))
 FUZZ  := $(patsubst tests/fuzz/%.c,%,$(filter-out %/check_fuzz.c,$(wildcard tests/fuzz/*.c)))
-HOST_CC := $(if $(filter host,$(cuda_mode)),$(wildcard tests/cuda/*.cc tests/cuda/host/*.cc))
+HOST_CC := $(if $(filter host,$(cuda_mode)),$(wildcard tests/cuda/host/*.cc))
 HOST_TESTS := $(filter tests/cuda/host/check_%,$(HOST_CC))
 # The sources that differ by CUDA mode: they use cuda_defines, a list of CUDA's suites or the flags of the build.
 own_src := core/place.c core/place_stream.c kernels/registry.c library/device.c harness/store/version.c \

@@ -1,7 +1,7 @@
 /* cuda.cuh - parts that all .cu files share: the context of a CUDA place, and the launch of kernels. Only for C++.
  *
  * nvcc compiles this source for devices. In tests the host's C++ compiler does (LRNN_CUDA_HOST), with
- * tests/cuda/cuda_host.h in place of the CUDA run-time. docs/gpu.md says how a kernel is written. */
+ * tests/cuda/host/cuda_host.h in place of the CUDA run-time. docs/gpu.md says how a kernel is written. */
 #ifndef LRNN_CORE_CUDA_CUDA_CUH
 #define LRNN_CORE_CUDA_CUDA_CUH
 

@@ -1,4 +1,4 @@
-/* refused.c - a device's API refuses a call of a short run (tests/cuda/cuda_host.h emulates the device). */
+/* refused.c - a device's API refuses a call of a short run (tests/cuda/host/cuda_host.h emulates the device). */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* cuda_blas.cc - see cuda_host.h: the products of cuBLAS and cublasLt by real_gemm, in the order of the stream. */
-#include "tests/cuda/cuda_host.h"
+#include "tests/cuda/host/cuda_host.h"
 
 #include "kernels/lib/gemm.h"
 

@@ -5,7 +5,7 @@
 #include <csignal>
 #include <vector>
 
-#include "tests/cuda/cuda_host.h" /* first: what it stands for is not included by what follows */
+#include "tests/cuda/host/cuda_host.h" /* first: what it stands for is not included by what follows */
 
 #include "tests/testing.h"
 

@@ -1,5 +1,5 @@
 /* cuda_runtime.cc - see cuda_host.h: the run-time's functions over the grids of cuda_host.cc. */
-#include "tests/cuda/cuda_host.h"
+#include "tests/cuda/host/cuda_host.h"
 
 #include <atomic>
 #include <cstdio>

@@ -1,5 +1,5 @@
 /* cuda_host.cc - see cuda_host.h: a grid, whose threads are fibers, one cluster after the other. */
-#include "tests/cuda/cuda_host.h"
+#include "tests/cuda/host/cuda_host.h"
 
 #include <atomic>
 #include <cstdio>

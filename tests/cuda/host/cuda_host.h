@@ -20,8 +20,8 @@
  *
  * Only what the project's kernels use is here; the names are CUDA's. Implementation: cuda_host.cc (threads and
  * grids), cuda_blas.cc (cuBLAS), cuda_runtime.cc (all else). */
-#ifndef LRNN_TESTS_CUDA_CUDA_HOST_H
-#define LRNN_TESTS_CUDA_CUDA_HOST_H
+#ifndef LRNN_TESTS_CUDA_HOST_CUDA_HOST_H
+#define LRNN_TESTS_CUDA_HOST_CUDA_HOST_H
 
 #include <cmath>
 #include <cstddef>
