@@ -98,8 +98,8 @@ COMPILE = $(CC) -I. $(CPPFLAGS) $(FLAGS) $(WARN) -MMD -MP
 LINK    = $(CC) $(FLAGS) $(HARDEN_LINK) $(LDFLAGS)
 LIBS   := $(if $(f64),-lopenblas,-ldnnl) -ljansson -lxxhash -lpng -lz -lm
 
-# nvcc compiles each .cu; CUDA=host compiles it as C++, with tests/cuda/host/cuda_host.h included first. -fmad=false does
-# what -ffp-contract=off does above.
+# nvcc compiles each .cu; CUDA=host compiles it as C++, with tests/cuda/host/cuda_host.h included first. -fmad=false
+# does what -ffp-contract=off does above.
 CXX_HOST := $(if $(clang),clang++,g++)
 WARN_CXX := -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers $(if $(filter 1,$(WERROR)),-Werror)
 # The kernels have many template instances. So checks that AddressSanitizer makes as well are off, cuda_host.h forces no

@@ -1,5 +1,5 @@
-/* check_gate_peers.c - the programs that a gate starts and asks for times: late ones, ones that a signal ends; and which
- * steps it asks for. */
+/* check_gate_peers.c - the programs that a gate starts and asks for times: late ones, ones that a signal ends; and the
+ * steps that it asks for. */
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
