@@ -25,8 +25,7 @@
 
 /* --- calls that fail ---------------------------------------------------------------------------------------------- */
 
-/* The kinds with few calls are first: `make torture` gives the time that they leave to the others. */
-const char *const fault_kinds[] = {"malloc", "mkdir", "rename", "link", "fsync", "write", "open", "mmap", NULL};
+const char *const fault_kinds[] = {"malloc", "mkdir", "rename", "link", "fsync", "open", "mmap", "write", NULL};
 
 /* %s is the folder of the store, %ld the number of the case. */
 static const char *const commands[] = {
