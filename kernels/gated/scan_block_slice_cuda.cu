@@ -7,7 +7,6 @@
 namespace {
 
 template <int m> struct rows_walk {
-    static constexpr int ROWS = 1;
     using shared = scan_nothing_shared;
     using map = scan_affine<m>;
     scan_shape shape;

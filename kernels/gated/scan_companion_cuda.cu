@@ -155,10 +155,11 @@ template <int m, companion_layout LAYOUT> struct companion_adjoint : companion_w
     }
     /* Reads the states at and before the lane's last step. */
     __device__ __forceinline__ void resume(const scan_lane &lane, state &at) const {
-        if constexpr (!WINDOW) return;
+        if constexpr (WINDOW) {
 #pragma unroll
-        for (int j = 0; j < (WINDOW ? m : 1); j++) at.before[j] = state_at(lane, lane.last() - 1, j, scan_at_once());
-        at.s = state_at(lane, lane.last(), 0, scan_at_once());
+            for (int j = 0; j < m; j++) at.before[j] = state_at(lane, lane.last() - 1, j, scan_at_once());
+            at.s = state_at(lane, lane.last(), 0, scan_at_once());
+        }
     }
     template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read read) const {
         input in = {};
