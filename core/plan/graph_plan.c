@@ -276,7 +276,7 @@ static int gradient_last(const struct graph *g, const struct tensor *t) {
     return kept ? 2 * g->n_calls : graph_backward_time(g, t->producer);
 }
 
-/* Of two tensors whose rows alternate, the first gets buffers for both. */
+/* Adds the buffers of all tensors. Of two whose rows alternate, the first gets buffers for both. */
 static void add_tensor_buffers(struct graph *g) {
     for (int i = 0; i < g->n_tensors; i++) {
         struct tensor *t = g->tensors[i];

@@ -126,7 +126,7 @@ static __device__ __forceinline__ void copy_async(real *to, const real *from) {
     __pipeline_memcpy_async(to, from, sizeof *to);
 }
 
-/* Like copy_async if `is`; else *to becomes 0, and `from` need not be an address. */
+/* Copies like copy_async if `is`; else *to becomes 0, and `from` need not be an address. */
 static __device__ __forceinline__ void copy_async_or_zero(real *to, const real *from, bool is) {
     __pipeline_memcpy_async(to, from, sizeof *to, is ? 0 : sizeof *to);
 }
@@ -187,7 +187,7 @@ template <int W> __device__ __forceinline__ void store_rounded(void *to, int64_t
     store_lanes<W>((real *)to + i, x);
 }
 
-/* Like put_lanes, rounded to p. The planner lets no gradient be rounded to which a call adds. */
+/* Stores or adds like put_lanes, rounded to p. The planner lets no gradient be rounded to which a call adds. */
 template <int W>
 __device__ __forceinline__ void put_rounded(void *to, int64_t i, bool accumulate, enum precision p, lanes<W> x) {
     if (accumulate)

@@ -64,7 +64,7 @@ int64_t chunks_of(int64_t rows) {
     return chunks < 1 ? 1 : chunks > CHUNKS_MOST ? CHUNKS_MOST : chunks;
 }
 
-/* Which factors of a launch have bf16 numbers of 16 bits: none; all dy; all x, and some dy. A kernel for all pairs of
+/* Factors of a launch that have bf16 numbers of 16 bits: none; all dy; all x, and some dy. A kernel for all pairs of
  * types at once would need more registers than a thread has. */
 enum half_factors { HALVES_NONE, HALVES_DY, HALVES_X };
 

@@ -49,7 +49,7 @@ FORCE_INLINE void lanes_to(real *x, lanes v) {
     memcpy(x, &v, sizeof v);
 }
 
-/* Like lanes_to, for x at a multiple of LANE_BYTES. Writes past the caches where the processor can: it then need not
+/* Stores v at x, a multiple of LANE_BYTES. Writes past the caches where the processor can: it then need not
  * read the line from memory first. Other threads see these numbers after past_caches_done. */
 FORCE_INLINE void lanes_past_caches(real *x, lanes v) {
 #if defined(__AVX512F__) && REAL_IS_DOUBLE

@@ -13,7 +13,7 @@
 
 #include "kernels/lib/tile_product.cuh"
 
-/* Two numbers; both high parts first, as mma.sync takes them. */
+/* Two split numbers; both high parts come first, as mma.sync takes them. */
 struct alignas(16) split_pair {
     uint32_t high[2], low[2];
 };
@@ -125,7 +125,7 @@ __device__ __forceinline__ struct split_left columns_left(struct split_matrix<CO
     return a;
 }
 
-/* Like columns_left, with each row of the matrix multiplied by a weight. */
+/* Returns what columns_left would, if each row of the matrix were multiplied by its weight. */
 template <int COLUMNS>
 __device__ __forceinline__ struct split_left weighted_left(struct split_matrix<COLUMNS> m, const real *weight, int n,
                                                            int step) {

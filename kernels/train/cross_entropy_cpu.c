@@ -68,7 +68,7 @@ static real sum_exp(const real *l, int64_t V, real top) {
     return sum;
 }
 
-/* Like sum_exp; also stores the exponentials. */
+/* Computes what sum_exp does, and also stores the exponentials. */
 static real exponentials(const real *restrict l, int64_t V, real top, real *restrict e) {
     real sum = 0;
 #pragma omp simd reduction(+ : sum)

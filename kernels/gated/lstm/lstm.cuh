@@ -8,6 +8,9 @@
 #include "kernels/lib/cuda_gemm.cuh"
 #include "kernels/lib/scratch.h"
 
+/* The largest width for which scan_lstm_cluster_cuda is preferred. Wider nets take scan_lstm_tile_cuda. */
+#define LSTM_NARROW 128
+
 static __device__ __forceinline__ real lstm_sigmoid(real x) {
     return 1 / (1 + real_exp(-x));
 }

@@ -11,10 +11,9 @@
 #include "kernels/gated/lstm/lstm.cuh"
 #include "kernels/lib/cluster.cuh"
 
-#define LSTM_TILE     4   /* sequences per cluster */
-#define LSTM_PARTS    8   /* number of parts of a sum over H values; a thread computes one part of four sums */
-#define LSTM_UNASKED  128 /* the largest width at which the kernel is preferred */
-#define LSTM_CHANNELS 8   /* least channels of a block; a larger cluster with fewer would not be faster */
+#define LSTM_TILE     4 /* sequences per cluster */
+#define LSTM_PARTS    8 /* number of parts of a sum over H values; a thread computes one part of four sums */
+#define LSTM_CHANNELS 8 /* least channels of a block; a larger cluster with fewer would not be faster */
 #define LSTM_THREADS  (REAL_IS_DOUBLE ? 256 : 512) /* most threads of a block; doubles take twice the registers */
 
 namespace {
@@ -259,7 +258,7 @@ static bool scan_lstm_cluster_cuda_applicable(const struct call *c, const char *
  * 8.6 ms here, but the forward pass 3.1 ms with cuBLAS and 2.7 ms here (results/device/perf-device.csv). Widths 128 and
  * 192 should be measured. */
 static bool scan_lstm_cluster_cuda_preferred(const struct call *c) {
-    return tensor_cols(c->in[1]) <= LSTM_UNASKED;
+    return tensor_cols(c->in[1]) <= LSTM_NARROW;
 }
 
 static void scan_lstm_cluster_cuda_forward(const struct call *c, const struct exec *x) {

@@ -24,7 +24,6 @@ namespace {
 #define THREADS      512 /* of a block; the first CHANNELS * TILE of them compute channels */
 #define WARPS        (THREADS / WARP)
 #define PAIR         (2 * TILE_ROWS) /* rows that a warp computes */
-#define LSTM_NARROW  128             /* up to this width, scan_lstm_cluster_cuda is as fast by estimate */
 #define LSTM_BATCHES 256             /* with more sequences, a device runs the clusters in more than two waves */
 
 struct lstm_tiles {

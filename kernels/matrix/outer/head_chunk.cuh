@@ -60,7 +60,7 @@ template <int VALUES> struct head_backward_room {
     struct segment at;
 };
 
-/* Where a head's gradient of q, k or v is written; NULL: nowhere. Sequences, tokens and heads lie that far apart. */
+/* Place of a head's gradient of q, k or v; NULL: not wanted. Sequences, tokens and heads lie that far apart. */
 struct head_rows {
     real *at;
     int64_t batch, token, head;

@@ -415,7 +415,7 @@ cublasStatus_t cuda_host_gemm(cublasHandle_t handle, cublasOperation_t ta, cubla
 enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16BF = 14 };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_64F = 70, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
 enum cublasGemmAlgo_t { CUBLAS_GEMM_DEFAULT = -1 };
-/* Of factors of bf16 and floats that are their product alone. */
+/* The emulator multiplies only bf16 factors, and the product is a float. */
 cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
                             const void *alpha, const void *a, cudaDataType_t of_a, int lda, const void *b,
                             cudaDataType_t of_b, int ldb, const void *beta, void *c, cudaDataType_t of_c, int ldc,
