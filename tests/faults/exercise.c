@@ -41,6 +41,9 @@ int fault_commands(void) {
     return N_COMMANDS;
 }
 
+/* A case adds a record, and each case reads all records, so a store is left after so many cases. */
+#define CASES_OF_A_GROUND 250
+
 /* A folder with a store in which a run is done, the same one in `before`. */
 struct ground {
     char folder[SCRATCH_BYTES], store[SCRATCH_BYTES + 32];
@@ -133,6 +136,11 @@ void fault_exercise(int command, const char *kind, enum fault fault, long most, 
     g.records = whole_records(g.store, &e);
     t->all += calls;
     for (long i = 0; i < calls && i < most && (seconds <= 0 || i == 0 || time_now_s() - begin < seconds); i++) {
+        if (i && i % CASES_OF_A_GROUND == 0) {
+            ground_leave(&g);
+            ground_make(&g, command);
+            g.records = whole_records(g.store, &e);
+        }
         snprintf(wish, sizeof wish, "LRNN_FAIL=%s:%ld%s", kind, 1 + i * step % calls, marks[fault]);
         words_of(&g, command, 3 + i, arguments);
         snprintf(what, sizeof what, "%s lrnn %s", wish, arguments);
