@@ -10,6 +10,7 @@ checksum does not hold is left to `lrnn store check`, which knows.
 """
 
 import array
+import gzip
 import json
 import math
 import pathlib
@@ -34,9 +35,8 @@ def _points(points):
     return [dict(zip(points["columns"], row)) for row in points["points"]]
 
 
-def _record(path):
-    """The record in a file. In another schema a column may mean something else, so such a record is refused."""
-    record = json.loads(path.read_text(encoding="utf-8"))
+def _record(record, path):
+    """The record with its lists unfolded. In another schema a column may mean something else: it is refused."""
     schema = record.get("run", {}).get("schema", 0)
     if not schema:
         raise ValueError(f"{path} is no run record")
@@ -47,6 +47,21 @@ def _record(path):
     return record
 
 
+def _found(folder, run_id=""):
+    """The records, by their paths, of the runs that begin with run_id: from runs/ab.gz, where they follow each other,
+    and from runs/ab/ID.json, which takes precedence."""
+    runs, found, decoder = pathlib.Path(folder, "runs"), {}, json.JSONDecoder()
+    for path in sorted(runs.glob("??.gz")):
+        text, at = gzip.decompress(path.read_bytes()).decode("utf-8"), 0
+        while at < len(text):
+            record, at = decoder.raw_decode(text, at)
+            found[runs / path.stem / f"{record['run']['run_id']}.json"] = record
+            at += 1  # the line's end
+    for path in runs.glob("??/*.json"):
+        found[path] = json.loads(path.read_text(encoding="utf-8"))
+    return {path: record for path, record in sorted(found.items()) if path.name.startswith(run_id)}
+
+
 def _frame(rows):
     """A point lacks what it has no value for; here it is there, as None."""
     columns = dict.fromkeys(name for row in rows for name in row)
@@ -55,12 +70,12 @@ def _frame(rows):
 
 
 def records(folder):
-    """Every record of the folder, as its file has it, with the points of "curve" and "evals" as dictionaries. Attempts
-    that were set aside are left out."""
-    paths = sorted(pathlib.Path(folder, "runs").glob("??/*.json"))
-    if not paths:
+    """Every record of the folder, as its file or pack has it, with the points of "curve" and "evals" as dictionaries.
+    Attempts that were set aside are left out."""
+    found = _found(folder)
+    if not found:
         raise FileNotFoundError(f"no run records under {folder}/runs")
-    return [_record(path) for path in paths]
+    return [_record(record, path) for path, record in found.items()]
 
 
 def load(folder):
@@ -78,10 +93,10 @@ def load(folder):
 def weights(folder, run_id):
     """The weights that validation chose, by the run's record: a run that was done again has others than at first.
     run_id: its first digits are enough."""
-    found = list(pathlib.Path(folder, "runs").glob(f"??/{run_id}*.json"))
+    found = _found(folder, run_id)
     if len(found) != 1:
         raise FileNotFoundError(f"{len(found)} runs in {folder}/runs begin with '{run_id}'")
-    run = _record(found[0])["run"]
+    run = [_record(record, path) for path, record in found.items()][0]["run"]
     if not run.get("ckpt"):
         raise FileNotFoundError(f"run {run['run_id']} kept no weights")
     return safetensors(pathlib.Path(folder, run["ckpt"]))

@@ -24,6 +24,10 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+# A copy of the records in a file each, without weights.
+cp -r "$records/runs" "$work/runs"
+"$lrnn" store unpack "$work" >/dev/null
+
 path_of() { echo "$1/runs/${2%"${2#??}"}/$2.json"; }
 value() { sed -n 's/^ "'"$1"'": "\{0,1\}\([^"]*[^",]\)"\{0,1\},\{0,1\}$/\1/p' "$2" | sed -n 1p; }
 
@@ -34,14 +38,14 @@ case $kind in
         "$lrnn" bench "$plan" "$task" --models "$model" --profile "$profile" --dry-run >"$work/plan" \
             2>"$work/errors" || { cat "$work/errors" >&2; exit 2; }
         sed -n 's/^\([0-9a-f]\{32\}\) .*/\1/p' "$work/plan" | while read -r id; do
-            if [ -f "$(path_of "$records" "$id")" ]; then echo "$id"; fi
+            if [ -f "$(path_of "$work" "$id")" ]; then echo "$id"; fi
         done >"$work/ids"
         planned=$(grep -cE '^[0-9a-f]{32} ' "$work/plan")
         echo "$plan, $task, $model: $(wc -l <"$work/ids") of $planned runs on record in $records"
         ;;
     sample)
         [ $# = 5 ] || usage
-        find "$records/runs" -name '*.json' -print0 | sort -z | xargs -0 awk -F '[ ":,]+' -v most="$5" '
+        find "$work/runs" -name '*.json' -print0 | sort -z | xargs -0 awk -F '[ ":,]+' -v most="$5" '
             $2 == "run_id" { id = $3 }
             $2 == "status" { ended = $3 == "ok" }
             $2 == "wall_s" { short = $3 <= most }
@@ -58,7 +62,7 @@ echo "run,task,model,seed,commit_then,commit,machine_then,machine,products_then,
     >"$work/csv"
 fails=0 refused=0
 while read -r id; do
-    file=$(path_of "$records" "$id") second=$(path_of "$out/rerun" "$id")
+    file=$(path_of "$work" "$id") second=$(path_of "$out/rerun" "$id")
     mkdir -p "$(dirname "$(path_of "$out" "$id")")"
     cp "$file" "$(path_of "$out" "$id")"
     rm -f "$second" "$out/rerun/weights/$id.safetensors" "$out/rerun/weights/$id.last.safetensors"

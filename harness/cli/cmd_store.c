@@ -1,8 +1,9 @@
-/* cmd_store.c - lrnn store: checks or merges folders of run records. */
+/* cmd_store.c - lrnn store: checks, merges, packs or unpacks folders of run records. */
 #include "harness/cli/cli.h"
 #include "harness/store/leftovers.h"
 #include "harness/store/logs.h"
 #include "harness/store/merge.h"
+#include "harness/store/pack/store_pack.h"
 #include "harness/store/record_files.h"
 #include "harness/study/study.h"
 #include "harness/run/sweep_list.h"
@@ -19,8 +20,10 @@ static const struct option options[] = {{"out", OPT_TEXT_FIELD, offsetof(struct 
 
 static enum status check(int argc, char **argv, struct error *e);
 static enum status merge(int argc, char **argv, struct error *e);
+static enum status pack(int argc, char **argv, struct error *e);
+static enum status unpack(int argc, char **argv, struct error *e);
 
-enum { CHECK, MERGE, SUBS };
+enum { CHECK, MERGE, PACK, UNPACK, SUBS };
 static const struct command subs[SUBS + 1] = {
     [CHECK] = {.name = "store check",
                .usage = "store check FOLDER...",
@@ -31,6 +34,14 @@ static const struct command subs[SUBS + 1] = {
                .summary =
                    "copy the records and weights of several folders into one, with their machines, limits and sweeps",
                .run = merge},
+    [PACK] = {.name = "store pack",
+              .usage = "store pack FOLDER...",
+              .summary = "compress the records, one gzip file for each folder of runs/; every command reads these too",
+              .run = pack},
+    [UNPACK] = {.name = "store unpack",
+                .usage = "store unpack FOLDER...",
+                .summary = "give each packed record its own file again, with the same bytes",
+                .run = unpack},
 };
 
 /* Returns the number of records with a configuration that this program cannot read, so that it can neither show the
@@ -137,12 +148,35 @@ static enum status merge(int argc, char **argv, struct error *e) {
     return ST_OK;
 }
 
+static enum status pack_each(const struct command *command, int argc, char **argv, struct error *e) {
+    const char *folders[MOST_FOLDERS];
+    struct cli cli = {.command = command, .positional = folders, .max_positional = MOST_FOLDERS};
+    TRY(cli_parse(&cli, argc, argv, e));
+    if (cli.n_positional == 0) return fail(e, ST_USAGE, "%s: say which folder", command->name);
+    for (int i = 0; i < cli.n_positional; i++) {
+        struct pack_count count;
+        bool packs = command == &subs[PACK];
+        TRY(packs ? store_pack(folders[i], &count, e) : store_unpack(folders[i], NULL, &count, e));
+        printf("%s: %d records %s %d packs\n", folders[i], count.records, packs ? "went into" : "came out of",
+               count.files);
+    }
+    return ST_OK;
+}
+
+static enum status pack(int argc, char **argv, struct error *e) {
+    return pack_each(&subs[PACK], argc, argv, e);
+}
+
+static enum status unpack(int argc, char **argv, struct error *e) {
+    return pack_each(&subs[UNPACK], argc, argv, e);
+}
+
 static enum status run(int argc, char **argv, struct error *e) {
     return command_group(&command_store, argc, argv, e);
 }
 
 const struct command command_store = {.name = "store",
-                                      .usage = "store check|merge FOLDER...",
-                                      .summary = "check a folder of run records, or merge several",
+                                      .usage = "store check|merge|pack|unpack FOLDER...",
+                                      .summary = "check, merge or pack folders of run records",
                                       .run = run,
                                       .subs = subs};

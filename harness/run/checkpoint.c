@@ -19,6 +19,7 @@
 #include "harness/run/checkpoint.h"
 #include "harness/run/products.h"
 #include "harness/store/files.h"
+#include "harness/store/pack/record_pack.h"
 #include "harness/store/record_files.h"
 #include "harness/store/version.h"
 #include "kernels/lib/gemm.h"
@@ -267,7 +268,7 @@ bool reuse_is_there(const struct config *c, const char *run_id, bool retry) {
     char path[RECORD_TEXT * 2];
     struct open_record *open;
     record_path(c->out, run_id, path, sizeof path);
-    bool there = !c->force && access(path, F_OK) == 0;
+    bool there = !c->force && record_is_there(path);
     if (!there || !retry || record_open(path, &open, NULL) != ST_OK) return there;
     bool failed = may_not_fail_again(open->record.run.status);
     record_close(open);

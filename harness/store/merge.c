@@ -8,10 +8,10 @@
 
 #include "core/file/safetensors.h"
 #include "harness/store/files.h"
+#include "harness/store/pack/record_pack.h"
 #include "harness/store/machine.h"
 #include "harness/store/logs.h"
 #include "harness/store/record_files.h"
-#include "harness/store/record_json.h"
 #include "harness/store/schema.h"
 
 /* Records of a folder that are copied. */
@@ -19,6 +19,7 @@ struct merging {
     const char *from, *out; /* out NULL: they are only checked */
     struct record_list files;
     struct open_record *open; /* the current record */
+    struct record_pack pack;  /* the last one, see record_text */
     struct merge_count count;
     int bare, unknown; /* see struct store_count */
 };
@@ -108,7 +109,7 @@ static enum status read_record(struct merging *m, int i, char path[PATH_BYTES], 
     record_close(m->open);
     TRY(path_format(path, PATH_BYTES, e, "%s/%s", m->out ? m->out : m->from,
                     m->files.list[i].path + strlen(m->from) + 1));
-    return record_open(m->files.list[i].path, &m->open, e);
+    return record_open_next(m->files.list[i].path, &m->pack, &m->open, e);
 }
 
 /* The run's files in OUT, compared with those to copy. A run that was trained twice has two different records and may
@@ -123,7 +124,7 @@ struct known {
 static enum status find_known(struct merging *m, const char *path, struct known *known, struct error *e) {
     struct open_record *there;
     const struct run *run = &m->open->record.run;
-    *known = (struct known){access(path, F_OK) == 0, true, true, false};
+    *known = (struct known){record_is_there(path), true, true, false};
     if (!known->there && m->open->record.set_aside) {
         struct kept w[KINDS];
         struct error why;
@@ -170,7 +171,7 @@ static enum status copy_one(struct merging *m, int i, struct error *e) {
     }
     if (known.same_weights) TRY(copy_weights(m, run, e));
     if (!known.there) {
-        TRY(file_read(m->files.list[i].path, RECORD_MOST_BYTES, &bytes, &size, e));
+        TRY(record_text(m->files.list[i].path, &m->pack, &bytes, &size, e));
         enum status status = file_put(path, bytes, size, &is_new, e);
         free(bytes);
         TRY(status);
@@ -205,6 +206,7 @@ static enum status begin(struct merging *m, const char *from, const char *out, s
 static void end(struct merging *m) {
     records_list_free(&m->files);
     record_close(m->open);
+    pack_free(&m->pack);
 }
 
 enum status store_merge(const char *from, const char *out, struct merge_count *count, struct error *e) {

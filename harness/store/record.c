@@ -21,6 +21,10 @@ void record_hash_label(const struct label *l, char hex[RUN_ID_HEX]) {
     record_hash_bytes(l->text, l->used, hex);
 }
 
+void record_path(const char *out, const char *run_id, char *path, size_t size) {
+    snprintf(path, size, "%s/runs/%.2s/%s.json", out, run_id, run_id);
+}
+
 const char *run_products(const struct run *run) {
     const char *comma = strrchr(run->kernel, ',');
     return comma ? comma + 1 + strspn(comma + 1, " ") : "";

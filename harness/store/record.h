@@ -114,4 +114,7 @@ void record_hash(const char *text, char hex[RUN_ID_HEX]);
 void record_hash_bytes(const void *bytes, size_t size, char hex[RUN_ID_HEX]);
 void record_hash_label(const struct label *l, char hex[RUN_ID_HEX]);
 
+/* Gives the path of a run's record: OUT/runs/<ab>/<run_id>.json. */
+void record_path(const char *out, const char *run_id, char *path, size_t size);
+
 #endif

@@ -17,12 +17,9 @@
 #include "core/file/name.h"
 #include "core/label.h"
 #include "harness/store/files.h"
+#include "harness/store/pack/record_pack.h"
 #include "harness/store/record_json.h"
 #include "harness/store/schema.h"
-
-void record_path(const char *out, const char *run_id, char *path, size_t size) {
-    snprintf(path, size, "%s/runs/%.2s/%s.json", out, run_id, run_id);
-}
 
 void record_weights_name(const struct run *run, const char *kind, char name[RECORD_TEXT]) {
     char attempt[32] = "";
@@ -48,7 +45,9 @@ static enum status checked_path(const char *out, const char *run_id, char *path,
 
 enum status record_set_aside(const char *out, const char *run_id, const char *suffix, struct error *e) {
     char path[PATH_BYTES], target[PATH_BYTES];
+    struct pack_count count;
     TRY(checked_path(out, run_id, path, e));
+    if (access(path, F_OK) != 0 && record_is_there(path)) TRY(store_unpack(out, run_id, &count, e));
     if (file_move_aside(path, suffix, target) || errno == ENOENT) return ST_OK;
     return fail(e, ST_FAIL, "cannot rename %s to %s: %s", path, target, strerror(errno));
 }
@@ -58,7 +57,7 @@ static enum build_state check_file(const char *path, const char *run_id) {
     char *text;
     size_t size;
     struct error why;
-    enum status status = file_read(path, RECORD_MOST_BYTES, &text, &size, &why);
+    enum status status = record_text(path, NULL, &text, &size, &why);
     if (status == ST_DATA) return RECORD_ABSENT;
     if (status == ST_OK) status = record_parse(text, size, path, run_id, NULL, NULL, &why);
     free(text);
@@ -66,8 +65,10 @@ static enum build_state check_file(const char *path, const char *run_id) {
         char target[PATH_BYTES];
         if (file_move_aside(path, "corrupt", target))
             fprintf(stderr, "lrnn: a damaged run record was renamed to %s: %s\n", target, why.text);
-        else if (errno != ENOENT) /* ENOENT: another process was faster and has said so */
+        else if (errno != ENOENT)
             fprintf(stderr, "lrnn: a damaged run record could not be renamed (%s): %s\n", strerror(errno), why.text);
+        else if (record_is_there(path)) /* if not, another process was faster and has said so */
+            fprintf(stderr, "lrnn: a damaged run record stays in its pack: %s\n", why.text);
         return RECORD_WAS_CORRUPT;
     }
     if (status != ST_OK && status != ST_USAGE)
@@ -109,7 +110,7 @@ enum status record_write(const char *out, const struct run_record *r, bool *won,
     enum status status = temporary_write(path, text, size, temporary, e);
     free(text);
     TRY(status);
-    bool linked = false, there = false;
+    bool linked = false, there = record_is_there(path) && record_check(out, r->run.run_id) == RECORD_DONE;
     for (int attempt = 0; attempt < 3 && !linked && !there; attempt++) {
         linked = file_link(temporary, path);
         if (linked || errno != EEXIST) break;
@@ -145,12 +146,13 @@ static bool id_of_name(const char *name, char id[RUN_ID_HEX], bool *set_aside) {
 }
 
 /* Like record_read, but a record of another schema is ST_USAGE. */
-static enum status read_one(const char *path, struct run_record *r, struct arena *arena, struct error *e) {
+static enum status read_one(const char *path, struct record_pack *last, struct run_record *r, struct arena *arena,
+                            struct error *e) {
     char id[RUN_ID_HEX], *text;
     const char *slash = strrchr(path, '/');
     bool set_aside = false, named = id_of_name(slash ? slash + 1 : path, id, &set_aside);
     size_t size;
-    TRY(file_read(path, RECORD_MOST_BYTES, &text, &size, e));
+    TRY(record_text(path, last, &text, &size, e));
     enum status status = arena->base ? ST_OK : arena_reserve(arena, record_arena_bytes(size), e);
     if (status == ST_OK) status = record_parse(text, size, path, named ? id : NULL, r, arena, e);
     free(text);
@@ -158,16 +160,24 @@ static enum status read_one(const char *path, struct run_record *r, struct arena
     return status;
 }
 
-enum status record_read(const char *path, struct run_record *r, struct arena *arena, struct error *e) {
-    enum status status = read_one(path, r, arena, e);
+/* Makes another schema an error like damage. */
+static enum status of_this_schema(enum status status, struct error *e) {
     if (status == ST_USAGE && e) e->status = ST_DATA;
     return status == ST_USAGE ? ST_DATA : status;
 }
 
+enum status record_read(const char *path, struct run_record *r, struct arena *arena, struct error *e) {
+    return of_this_schema(read_one(path, NULL, r, arena, e), e);
+}
+
 enum status record_open(const char *path, struct open_record **open, struct error *e) {
+    return record_open_next(path, NULL, open, e);
+}
+
+enum status record_open_next(const char *path, struct record_pack *last, struct open_record **open, struct error *e) {
     struct open_record *o = *open = calloc(1, sizeof *o);
     if (!o) return fail(e, ST_MEMORY, "no memory for a run record");
-    enum status status = record_read(path, &o->record, &o->arena, e);
+    enum status status = of_this_schema(read_one(path, last, &o->record, &o->arena, e), e);
     if (status == ST_OK) return ST_OK;
     record_close(o);
     *open = NULL;
@@ -181,7 +191,7 @@ void record_close(struct open_record *open) {
 
 /* --- the files under OUT/runs ------------------------------------------------------------------------------------- */
 
-static enum status list_add(struct record_list *files, const char *path, const char *id, bool set_aside,
+static enum status list_add(struct record_list *files, const char *path, const char *id, bool set_aside, size_t packed,
                             struct error *e) {
     int n = files->n;
     if ((n & (n - 1)) == 0) { /* full: double the list */
@@ -190,7 +200,7 @@ static enum status list_add(struct record_list *files, const char *path, const c
         files->list = longer;
     }
     struct record_file *file = &files->list[n];
-    *file = (struct record_file){.path = strdup(path), .set_aside = set_aside};
+    *file = (struct record_file){.path = strdup(path), .set_aside = set_aside, .packed = packed};
     if (!file->path) return fail(e, ST_MEMORY, "no memory for a list of records");
     memcpy(file->id, id, sizeof file->id);
     files->n++;
@@ -213,7 +223,7 @@ static enum status list_folder(struct record_list *files, const char *folder, co
         status = path_format(path, sizeof path, e, "%s/%s", folder, name);
         if (status != ST_OK) break;
         if (named && *ab && strncmp(ab, id, 2) == 0)
-            status = list_add(files, path, id, set_aside, e);
+            status = list_add(files, path, id, set_aside, 0, e);
         else
             status = fail(e, ST_DATA,
                           "no command looks for a run in %s: a record is runs/AB/ID.json, AB the first digits of its "
@@ -224,6 +234,42 @@ static enum status list_folder(struct record_list *files, const char *folder, co
     return status;
 }
 
+/* Adds the records in a pack. */
+static enum status list_pack(struct record_list *files, const char *out, const char *name, struct error *e) {
+    char path[PATH_BYTES];
+    struct record_pack pack;
+    struct error why;
+    TRY(path_format(path, sizeof path, e, "%s/runs/%s", out, name));
+    enum status status = pack_read(path, &pack, &why);
+    if (status != ST_OK) fail(e, status, "%s; restore the file, or move it away", why.text);
+    for (int i = 0; i < pack.n && status == ST_OK; i++) {
+        record_path(out, pack.list[i].id, path, sizeof path);
+        status = list_add(files, path, pack.list[i].id, false, pack.list[i].size, e);
+    }
+    pack_free(&pack);
+    return status;
+}
+
+static int by_path(const void *left, const void *right) {
+    const struct record_file *a = left, *b = right;
+    int order = strcmp(a->path, b->path);
+    return order ? order : (a->packed > 0) - (b->packed > 0);
+}
+
+/* Sorts the list, and drops packed records that are files too. */
+static void settle_list(struct record_list *files) {
+    int n = 0;
+    if (files->n) qsort(files->list, (size_t)files->n, sizeof *files->list, by_path);
+    for (int i = 0; i < files->n; i++) {
+        if (n && strcmp(files->list[i].path, files->list[n - 1].path) == 0)
+            free(files->list[i].path);
+        else
+            files->list[n++] = files->list[i];
+    }
+    files->n = n;
+}
+
+/* Lists packs before folders: a record that is unpacked meanwhile is in one of them, or in both. */
 enum status records_list(struct record_list *files, const char *out, bool strict, struct error *e) {
     char folder[PATH_BYTES];
     struct folder_names names;
@@ -231,6 +277,8 @@ enum status records_list(struct record_list *files, const char *out, bool strict
     TRY(path_format(folder, sizeof folder, e, "%s/runs", out));
     TRY(folder_names(&names, folder, e));
     enum status status = strict ? list_folder(files, folder, "", true, e) : ST_OK;
+    for (int i = 0; i < names.n && status == ST_OK; i++)
+        if (is_pack_name(names.list[i]->d_name)) status = list_pack(files, out, names.list[i]->d_name, e);
     for (int i = 0; i < names.n && status == ST_OK; i++) {
         const char *name = names.list[i]->d_name;
         bool is_ours = strlen(name) == 2 && isxdigit((unsigned char)name[0]) && isxdigit((unsigned char)name[1]);
@@ -241,6 +289,7 @@ enum status records_list(struct record_list *files, const char *out, bool strict
         status = list_folder(files, folder, is_ours ? name : "", strict, e);
     }
     folder_names_free(&names);
+    settle_list(files);
     if (status != ST_OK) records_list_free(files);
     return status;
 }
@@ -297,23 +346,25 @@ static void settle_set_aside(struct record_set *set) {
     set->n = n;
 }
 
-static enum status load_all(struct record_set *set, const struct record_list *files, FILE *broken, struct error *e) {
+static enum status load_all(struct record_set *set, const struct record_list *files, struct record_pack *last,
+                            FILE *broken, struct error *e) {
     size_t list = (size_t)files->n * sizeof *set->list, curves = ARENA_ALIGN;
     struct stat info;
     for (int i = 0; i < files->n; i++)
-        if (stat(files->list[i].path, &info) == 0) curves += record_arena_bytes((size_t)info.st_size);
+        if (files->list[i].packed || stat(files->list[i].path, &info) == 0)
+            curves += record_arena_bytes(files->list[i].packed ? files->list[i].packed : (size_t)info.st_size);
     TRY(arena_reserve(&set->arena, list + curves, e));
     set->list = arena_alloc(&set->arena, list);
     for (int i = 0; i < files->n; i++) {
         const char *path = files->list[i].path;
         struct run_record *r = &set->list[set->n];
         struct error why;
-        enum status status = read_one(path, r, &set->arena, &why);
+        enum status status = read_one(path, last, r, &set->arena, &why);
         if (status == ST_OK && !isfinite(r->run.lr)) /* rows are grouped by rate, and NaN is not equal to itself */
             status = fail(&why, ST_DATA, "%s: the learning rate, lr in runs, is no number", path);
         if (status == ST_OK)
             set->n++;
-        else if (status == ST_DATA && access(path, F_OK) != 0)
+        else if (status == ST_DATA && !files->list[i].packed && access(path, F_OK) != 0)
             continue; /* removed meanwhile */
         else if (broken && (status == ST_DATA || status == ST_USAGE))
             fprintf(broken, "%s\n", why.text);
@@ -340,8 +391,10 @@ static enum status load_all(struct record_set *set, const struct record_list *fi
 enum status records_load_sound(struct record_set *set, const char *out, FILE *broken, struct error *e) {
     struct record_list files;
     *set = (struct record_set){0};
+    struct record_pack last = {0};
     TRY(records_list(&files, out, false, e));
-    enum status status = load_all(set, &files, broken, e);
+    enum status status = load_all(set, &files, &last, broken, e);
+    pack_free(&last);
     records_list_free(&files);
     if (status != ST_OK) records_free(set);
     return status;
@@ -493,7 +546,7 @@ enum status run_record_open(const char *command, const char *out, const char *id
                             struct error *e) {
     char path[PATH_BYTES];
     TRY(path_format(path, sizeof path, e, "%s/runs/%.2s/%s.json", out, id, id));
-    if (access(path, F_OK) != 0)
+    if (!record_is_there(path))
         return fail(e, ST_DATA, "%s: run %s is not finished: there is no record %s", command, id, path);
     return record_open(path, open, e);
 }

@@ -1,4 +1,5 @@
-/* record_files.h - run records on disk: OUT/runs/<ab>/<run_id>.json, one immutable file per run.
+/* record_files.h - run records on disk: OUT/runs/<ab>/<run_id>.json, one immutable file per run, or packed
+ * (record_pack.h). Every function here that takes the path of such a file finds a packed record too.
  *
  * A record is written under a temporary name, fsynced, and linked into place without overwriting, then its folder is
  * fsynced. */
@@ -13,9 +14,6 @@
 #include "core/status.h"
 #include "harness/store/files.h"
 #include "harness/store/record.h"
-
-/* OUT/runs/<ab>/<run_id>.json */
-void record_path(const char *out, const char *run_id, char *path, size_t size);
 
 #define WEIGHTS_FOLDER "weights" /* below the output folder */
 
@@ -42,6 +40,11 @@ struct open_record {
     struct arena arena;
 };
 enum status record_open(const char *path, struct open_record **open, struct error *e);
+
+struct record_pack;
+
+/* Like record_open, for one record after the other of a folder; `last` is as in record_text. */
+enum status record_open_next(const char *path, struct record_pack *last, struct open_record **open, struct error *e);
 void record_close(struct open_record *open);
 
 enum build_state { RECORD_ABSENT, RECORD_DONE, RECORD_WAS_CORRUPT };
@@ -50,8 +53,8 @@ enum build_state { RECORD_ABSENT, RECORD_DONE, RECORD_WAS_CORRUPT };
  * deleted) and reported on stderr; the result is then RECORD_WAS_CORRUPT, and the run must be done again. */
 enum build_state record_check(const char *out, const char *run_id);
 
-/* Renames the run's record to <name>.SUFFIX, or .SUFFIX.2, .3. Does nothing if there is no record. ST_FAIL with path
- * and reason. */
+/* Renames the run's record to <name>.SUFFIX, or .SUFFIX.2, .3. If it is packed, its pack is unpacked before. Does
+ * nothing if there is no record. ST_FAIL with path and reason; ST_DATA: the pack is damaged. */
 enum status record_set_aside(const char *out, const char *run_id, const char *suffix, struct error *e);
 
 /* Sets every damaged record under OUT/runs aside as record_check does, for commands that write. ST_DATA as
@@ -59,12 +62,13 @@ enum status record_set_aside(const char *out, const char *run_id, const char *su
 enum status records_mend(const char *out, struct error *e);
 
 /* The files of all records under OUT/runs and of attempts that were set aside, sorted by folder and name. n is 0 if
- * there is no such folder. ST_DATA: a folder cannot be read, or has a record that belongs into another folder. With
+ * there is no such folder. ST_DATA: a folder or a pack cannot be read, or has a record that belongs elsewhere. With
  * `strict` also: another file that ends like a record is not at its place, runs/AB/ID.json, where it would be read. */
 struct record_file {
     char *path;
     char id[RUN_ID_HEX];
     bool set_aside;
+    size_t packed; /* bytes of a record that is in a pack; 0: it is a file */
 };
 struct record_list {
     struct record_file *list;

@@ -11,7 +11,7 @@
 #include "harness/plot/picture.h"
 #include "harness/run/batches/examples.h"
 #include "harness/store/files.h"
-#include "harness/store/npz.h"
+#include "harness/cli/data/npz.h"
 #include "tasks/task.h"
 
 #define STATS_EXAMPLES 10000 /* examples read unless --count says otherwise */

@@ -27,7 +27,9 @@ START_TEST(a_shell_completes_commands_names_and_flags) {
         "ask lrnn perf op scan_blo; ask lrnn perf op bdl; ask lrnn perf op s3; ask lrnn help s3; "
         "ask lrnn help perf la; ask lrnn info hlru-table; ask lrnn sweep hlru-fig2 s3-2; ask lrnn train s3 bdlru:g; "
         "ask lrnn train s3 bdlru:m=2,gate=s; ask lrnn train s3:min; "
-        "mkdir -p r/runs/01 && >r/runs/01/0123456789abcdef0123456789abcdef.json; ask lrnn show --out r 0; "
+        "mkdir -p r/runs/01; named() { echo \" \\\"run_id\\\": \\\"$1\\\",\"; }; "
+        "named 0123456789abcdef0123456789abcdef >r/runs/01/0123456789abcdef0123456789abcdef.json; "
+        "named 0abcdef9876543210123456789abcdef | gzip >r/runs/0a.gz; ask lrnn show --out r 0; "
         "line() { COMP_LINE=$1; COMP_POINT=${#1}; _lrnn; echo ${COMPREPLY[*]}; }; "
         "ask lrnn report --out %s --task s3 --columns model,para; "
         "line \"lrnn train s3 bdlru:m=3,gate=s\"; line \"lrnn bench s3 --models \\\"bdlru:m=3 lst\"; COMP_LINE=; "
@@ -40,7 +42,8 @@ START_TEST(a_shell_completes_commands_names_and_flags) {
         "--format\ns3 s3-250\nbdlru\nmerge\npapers\nperf\nlayers lengths\npng "
         "pdf\n\nscan_block_ref\n\nmnist\n\n\ntrain\n"
         "\nbdlru\nbdlru\nstep\nscan_block\n\n\ns3 s3-250\nlayers launches\nhlru-table1 hlru-table2\ns3-250\n"
-        "bdlru:gate= bdlru:gate-init=\nbdlru:m=2,gate=softmax bdlru:m=2,gate=sigmoid\ns3:min_length=\n01234567\n"
+        "bdlru:gate= bdlru:gate-init=\nbdlru:m=2,gate=softmax bdlru:m=2,gate=sigmoid\ns3:min_length=\n0abcdef9 "
+        "01234567\n"
         "model,params\nsoftmax sigmoid\nlstm\ntrain\n";
     ck_assert_str_eq(said, answers);
     free(said);

@@ -31,7 +31,7 @@ START_TEST(the_page_runs_block_after_block) {
 }
 END_TEST
 
-/* Without the weights of the first attempt, which are the same bits. */
+/* Without the weights of the first attempt, which are the same bits; also from packed records. */
 START_TEST(weights_are_those_that_the_record_names) {
     static const char train[] = "train s3:length=4,n_train=64,n_val=16,n_test=16 lstm --dim 8 --layers 1 --batch 8 "
                                 "--steps 2 --threads 1 --quiet --json --out %s/store%s --seed %d";
@@ -59,6 +59,11 @@ START_TEST(weights_are_those_that_the_record_names) {
     expect_status(run_program(program_folder, "python3", command), 0, command);
     snprintf(said, sizeof said, "True\n2 runs in %s/store/runs begin with ''\nrun %s kept no weights\n", program_folder,
              id[2]);
+    ck_assert_str_eq(out, said);
+    char pack[256];
+    snprintf(pack, sizeof pack, "store pack %s/store", program_folder);
+    expect_status(run(pack), 0, pack);
+    expect_status(run_program(program_folder, "python3", command), 0, command);
     ck_assert_str_eq(out, said);
 }
 END_TEST

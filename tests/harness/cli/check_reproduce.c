@@ -57,7 +57,10 @@ static void alter_record(bool option) {
 
 START_TEST(a_cell_and_a_sample_agree_with_their_records) {
     static const char cell[] = "cell state-tracking s3 lstm smoke", sample[] = "sample 5 1 100";
+    char pack[256];
     train();
+    snprintf(pack, sizeof pack, "store pack %s/r", program_folder);
+    expect_status(run(pack), 0, pack);
     expect_status(reproduce(cell), 0, cell);
     expect_text(out, "state-tracking, s3, lstm: 1 of 1 runs on record", cell);
     expect_text(out, "the bits agree: ", cell);

@@ -2,8 +2,8 @@
  *
  * Members have NumPy's format 1.0: 6 bytes of magic, the version, the length of the header, the header (a Python
  * dictionary), the values in row-major order. The file is below 4 GiB, since ZIP64 is not written. */
-#ifndef LRNN_HARNESS_STORE_NPZ_H
-#define LRNN_HARNESS_STORE_NPZ_H
+#ifndef LRNN_HARNESS_CLI_DATA_NPZ_H
+#define LRNN_HARNESS_CLI_DATA_NPZ_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* npz.c - see npz.h. */
-#include "harness/store/npz.h"
+#include "harness/cli/data/npz.h"
 
 #include <inttypes.h>
 #include <stdio.h>
