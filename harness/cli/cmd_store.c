@@ -157,8 +157,8 @@ static enum status pack_each(const struct command *command, int argc, char **arg
         struct pack_count count;
         bool packs = command == &subs[PACK];
         TRY(packs ? store_pack(folders[i], &count, e) : store_unpack(folders[i], NULL, &count, e));
-        printf("%s: %d records %s %d packs\n", folders[i], count.records, packs ? "went into" : "came out of",
-               count.files);
+        printf("%s: %d record%s %s %d file%s\n", folders[i], count.records, count.records == 1 ? "" : "s",
+               packs ? "packed into" : "unpacked from", count.files, count.files == 1 ? "" : "s");
     }
     return ST_OK;
 }
