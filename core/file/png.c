@@ -121,7 +121,7 @@ enum status png_encode(const uint8_t *pixels, int64_t height, int64_t width, int
                     height, width);
     FILE *f = open_memstream(bytes, size);
     bool whole = f && png_image_write_to_stdio(&image, f, 0, pixels, 0, NULL) != 0;
-    if (f && fclose(f) == 0 && whole) return ST_OK;
+    if (f && fclose(f) == 0 && whole && *bytes) return ST_OK;
     free(*bytes);
     *bytes = NULL;
     if (image.message[0]) return fail(e, ST_FAIL, "cannot write %s: %.64s", name, image.message);

@@ -185,7 +185,7 @@ static void man_option(const struct cli *cli, const struct option *o) {
     FILE *f = open_memstream(&line, &size);
     if (!f) return;
     print_option(cli, o, f);
-    if (fclose(f) == 0) {
+    if (fclose(f) == 0 && line) {
         char *name = line + strspn(line, " "), *end = end_of_name(name);
         const char *meaning = end + strspn(end, " ");
         *end = 0;
@@ -204,7 +204,7 @@ static void man_lines(void (*print)(FILE *f)) {
     FILE *f = open_memstream(&text, &size);
     if (!f) return;
     print(f);
-    if (fclose(f) == 0) {
+    if (fclose(f) == 0 && text) {
         fputs(".PP\n.nf\n", stdout);
         man_text(text + strspn(text, "\n"));
         fputs(".fi\n", stdout);

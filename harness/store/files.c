@@ -251,7 +251,7 @@ enum status printed_begin(struct printed *p, const char *path, struct error *e) 
 
 enum status printed_end(struct printed *p, enum status status, const char *path, struct error *e) {
     bool whole = p->f && !ferror(p->f);
-    if (p->f) whole = fclose(p->f) == 0 && whole;
+    if (p->f) whole = fclose(p->f) == 0 && whole && p->text; /* glibc's fclose does not say that there is no text */
     p->f = NULL;
     if (status == ST_OK && !whole) status = fail(e, ST_MEMORY, "no memory to write %s", path);
     if (status == ST_OK) return ST_OK;

@@ -433,6 +433,32 @@ static long count_memory(const char *arguments) {
     return calls;
 }
 
+/* The C library's streams into memory end without an error and without a text if their last call is refused. */
+START_TEST(a_pack_is_whole_or_refused) {
+    char train[512], pack[256], unpack[256], store[SCRATCH_BYTES + 16];
+    int refused = 0;
+    program_begin();
+    snprintf(store, sizeof store, "%s/store", program_folder);
+    snprintf(train, sizeof train, TRAIN, store, 1L);
+    snprintf(pack, sizeof pack, "store pack %s", store);
+    snprintf(unpack, sizeof unpack, "store unpack %s", store);
+    expect_status(run(train), 0, train);
+    long calls = count_memory(pack);
+    for (long i = calls > 60 ? calls - 60 : 1; i <= calls; i++) {
+        struct record_set set;
+        struct error e = {0};
+        expect_status(run(unpack), 0, unpack);
+        int status = run_short_of_memory(i, pack);
+        ck_assert_msg(status == 0 || status == ST_MEMORY, "refusal %ld of %ld: status %d, %s", i, calls, status, err);
+        refused += status != 0;
+        ck_assert_msg(records_load(&set, store, &e) == ST_OK && set.n == 1, "refusal %ld: %s", i, e.text);
+        records_free(&set);
+    }
+    ck_assert_int_gt(refused, 20);
+    program_end();
+}
+END_TEST
+
 /* For want of memory at the last of them it would end early and look whole. */
 START_TEST(a_list_of_plans_is_whole_or_refused) {
     program_begin();
@@ -496,7 +522,8 @@ Suite *check_faults(void) {
                                   a_damaged_checkpoint_that_cannot_be_renamed_stops_its_run,
                                   a_folder_without_links_is_said_before_training,
                                   calls_that_succeed_and_say_otherwise_lose_nothing,
-                                  a_list_of_plans_is_whole_or_refused};
+                                  a_list_of_plans_is_whole_or_refused,
+                                  a_pack_is_whole_or_refused};
     Suite *suite = suite_create("faults");
     TCase *c = tcase_create("faults");
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) tcase_add_test(c, tests[i]);
