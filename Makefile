@@ -527,9 +527,9 @@ $(FUZZ:%=fuzz-%): fuzz-%: $(OBJ)/tests/fuzz/%.o $(lib)
 # changes of them per target. The parsers alone are compiled anew.
 PARSERS := core/label core/option core/values core/file/png core/file/safetensors harness/gate/baseline \
            harness/run/checkpoint harness/store/csv harness/store/pack/record_pack harness/store/record_json \
-           harness/study/config harness/study/plan_file tasks/data/characters tasks/data/entry_set tasks/data/image_files \
-           tasks/data/image_set tasks/data/pathfinder_files tasks/data/text_files tasks/data/ts_files \
-           tasks/data/tud_files tasks/language/listops_tsv tasks/own/own_jsonl tasks/own/own_npz
+           harness/study/config harness/study/plan_file tasks/data/characters tasks/data/entry_set \
+           tasks/data/image_files tasks/data/image_set tasks/data/pathfinder_files tasks/data/text_files \
+           tasks/data/ts_files tasks/data/tud_files tasks/language/listops_tsv tasks/own/own_jsonl tasks/own/own_npz
 COVERED := $(OBJ)/coverage
 $(PARSERS:%=$(COVERED)/%.o): $(COVERED)/%.o: %.c $(OBJ)/flags.stamp
 	@mkdir -p $(@D)
