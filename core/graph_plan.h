@@ -58,9 +58,9 @@ const struct kernel *graph_kernel_unasked(const struct graph *g, const struct ca
  * where each graph has its own memory, and where writing the 1 again would cost one more launch in each step. */
 bool graph_keeps_root(const struct graph *g);
 
-/* For tests. A walk of a graph with guards calls these around each moment. guard_before fills the buffers whose life
- * begins then with a pattern (graph_plan calls it with -1). guard_after checks all guards in use. If one is broken for
- * the first time, it stores the index of the call in plan->first_guard_failure. */
+/* Check guards in tests, around each moment of a walk. guard_before fills the buffers whose life begins then with a
+ * pattern (graph_plan calls it with -1). guard_after checks all guards in use. If one is broken for the first time, it
+ * stores the index of the call in plan->first_guard_failure. */
 void guard_before(struct graph *g, int time);
 void guard_after(struct graph *g, int time, int index);
 

@@ -99,7 +99,7 @@ enum status place_wait(const struct place *p, struct error *e);
 struct place_mark;
 struct place_mark *place_mark_create(const struct place *p); /* returns NULL on the CPU */
 void place_mark_free(const struct place *p, struct place_mark *m);
-/* the mark comes after all work that is queued now */
+/* Puts the mark after all work that is queued now. */
 void place_mark_set(const struct place *p, struct place_mark *m);
 void place_mark_wait(const struct place *p, struct place_mark *m);
 /* Waits for both marks and returns the time between them; 0 on the CPU. */
@@ -107,7 +107,7 @@ double place_mark_seconds(const struct place *p, struct place_mark *from, struct
 
 /* --- the first walk of a graph ------------------------------------------------------------------------------------ */
 
-/* Between these, no other run of the process captures, replays or allocates on a device. They belong around a graph's
+/* Keep other runs of the process from capturing, replaying and allocating on a device. They belong around a graph's
  * first walk: it loads kernels, and the driver may load them only when no thread has queued work. Only walks stand
  * between them. */
 void place_load_begin(const struct place *p);
@@ -125,7 +125,7 @@ bool place_capture_begin(const struct place *p);
 struct place_capture *place_capture_end(const struct place *p);
 const char *place_capture_failure(const struct place *p); /* "": there was no failure */
 void place_replay(const struct place *p, struct place_capture *c);
-/* number of kernels, copies and fills */
+/* Counts kernels, copies and fills. */
 int64_t place_capture_launches(const struct place *p, const struct place_capture *c);
 void place_capture_free(const struct place *p, struct place_capture *c);
 

@@ -239,7 +239,7 @@ struct drive {
     bool masked;          /* rows of w past a sequence's end are 0 */
 };
 
-/* dt (1, x), or dt x. */
+/* Returns dt (1, x), or dt x. */
 static struct tensor *path_of(const struct slice *o, struct graph *g, struct tensor *x) {
     return o->time_letter ? prepend_one(g, x, o->dt) : scale_by(g, x, o->dt);
 }
@@ -283,7 +283,7 @@ static struct tensor *masked_dense(const struct slice *o, struct graph *g, const
     return flow(o, g, mul(g, A, mask), d, y0, 1, D);
 }
 
-/* dplr. Token nets multiply (w U)(w V)^T; the log-ODE form sums w_c U_c V_c^T over the letters c. */
+/* Builds dplr. Token nets multiply (w U)(w V)^T; the log-ODE form sums w_c U_c V_c^T over the letters c. */
 static struct tensor *low_rank(const struct slice *o, struct graph *g, const struct drive *d, struct tensor *y0,
                                int64_t D) {
     struct layout layout = transposed(letters(o, D), D, o->rank, 1, 2, 3, 1); /* column i*r + q, stored q*D + i */
@@ -300,7 +300,7 @@ static struct tensor *low_rank(const struct slice *o, struct graph *g, const str
     return scan_dplr(g, diagonal, u, v, y0, o->clip);
 }
 
-/* hadamard. Token nets use tanh(A), the log-ODE form uses A. */
+/* Builds hadamard. Token nets use tanh(A), the log-ODE form uses A. */
 static struct tensor *walsh_hadamard(const struct slice *o, struct graph *g, const struct drive *d, struct tensor *y0,
                                      int64_t D) {
     struct tensor *A = map_of_path(g, "A", transposed(letters(o, D), D, 1, 1, 1, 2, 3), normal(o, 1), PARAM_WEIGHT);

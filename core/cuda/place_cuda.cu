@@ -214,7 +214,7 @@ enum status place_open_stream(struct place *p, int index, void *stream, struct e
     return status;
 }
 
-/* Failures before were other calls'. */
+/* Forgets failures of earlier calls. */
 int place_enter(const struct place *p) {
     int before = 0;
     cudaGetDevice(&before);

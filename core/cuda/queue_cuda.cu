@@ -36,15 +36,15 @@ void cuda_queue_close(struct cuda_queue *queue) {
     if (queue->stream && !queue->borrowed) cudaStreamDestroy(queue->stream);
 }
 
-/* From now on, work queued on `later` waits for all work on `earlier`. False after a failure. */
+/* Makes what is queued on `later` next wait for all work on `earlier`. False after a failure. */
 static bool wait_for(struct cuda_context *cuda, struct cuda_queue *later, struct cuda_queue *earlier) {
     later->alone = true;
     return CUDA_TRY(cuda, cudaEventRecord(earlier->reached, earlier->stream)) &&
            CUDA_TRY(cuda, cudaStreamWaitEvent(later->stream, earlier->reached, 0));
 }
 
-/* If a capture has become invalid, the other stream is not part of it and would run its work at once. Then all launches
- * go to the current stream. */
+/* Sends launches to the other stream. If a capture has become invalid, they stay on the current stream, because the
+ * other is not part of the capture and would run them at once. */
 void cuda_part(struct cuda_context *cuda) {
     cuda->parted = cuda->branches && !cuda->failed && wait_for(cuda, &cuda->beside, &cuda->now);
     if (cuda->parted) std::swap(cuda->now, cuda->beside);

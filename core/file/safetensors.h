@@ -49,7 +49,7 @@ const char *safetensors_metadata(const struct safetensors *st, const char *key);
 /* Returns element i as double. */
 double st_value(const struct st_tensor *t, int64_t i);
 
-/* "(3,4)", for messages. */
+/* Writes "(3,4)", for messages. */
 void st_shape_text(int rank, const int64_t *dims, char *text, size_t size);
 
 /* A tensor to be written. Its values are in the order of its contract (core/params.h). */

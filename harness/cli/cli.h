@@ -89,8 +89,7 @@ bool cli_given(const struct cli *cli, const char *name);
  * command line. */
 enum status cli_refuse_others(const struct cli *cli, const char *what, const char *takes, struct error *e);
 
-/* For commands that take the folder as a word FOLDER or as --out: without the word *folder becomes `out`, the flag's
- * value. ST_USAGE: both were given. */
+/* Sets *folder to `out`, the value of --out, if the command line has no word FOLDER. ST_USAGE: both were given. */
 enum status cli_folder(const struct cli *cli, const char **folder, const char *out, struct error *e);
 
 /* Prints the object on one line and releases it. ST_MEMORY: it is NULL, or no memory; ST_FAIL: it cannot be written. */

@@ -22,7 +22,7 @@ struct gate_bench {
     const char *config; /* a training step of the run that this file configures; NULL: of a bench of the list */
 };
 
-/* All of them, the usual ones first; ends with name == NULL. */
+/* Returns all benches, the usual ones first; ends with name == NULL. */
 const struct gate_bench *gate_benches(void);
 
 /* Finds the bench of that name. ST_USAGE: unknown, with the nearest. */

@@ -31,7 +31,7 @@ static int percent_of(const char *figure) {
     return is ? (int)percent : 0;
 }
 
-/* Every name, for the nearest one; NULL past the end. */
+/* Returns name number i, for the search of the nearest; NULL past the end. */
 static const char *figure_name(const void *list, int i) {
     (void)list;
     if (i < OWN_FIGURES) return own_figures[i].name;

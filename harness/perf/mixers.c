@@ -142,7 +142,7 @@ static void count_graph(struct step_count *n, const struct graph *g, bool backwa
     }
 }
 
-/* *layers: the layers that a net needs to have each kind of the model's layers. */
+/* Counts the layers that a net needs to have each kind of the model's layers. */
 static enum status count_layers(const char *model, int64_t *layers, struct error *e) {
     struct model_choice choice;
     TRY(model_parse(&choice, model, e));

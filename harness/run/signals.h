@@ -8,8 +8,8 @@
  * ignored. */
 void signals_install(void);
 
-/* For a child process, which a batch system signals both directly and through its parent. After this call, only a
- * second SIGINT ends the process before it has saved. */
+/* Lets only a second SIGINT end the process before it has saved. A child process needs this, because a batch system
+ * signals it both directly and through its parent. */
 void signals_be_patient(void);
 void signals_raise_stop(void); /* acts as if SIGTERM had come */
 int signal_received(void);     /* the first signal that came; 0: none */

@@ -89,8 +89,7 @@ static bool some_run_has(const struct site *site, const char *plan, const char *
     return false;
 }
 
-/* One plan with its runs under these flags. A plan whose data are missing says so; flags under which nothing has been
- * run are left out. */
+/* Writes one plan with its runs under these flags, or that its data are missing. Flags without runs are left out. */
 static enum status put_plan(FILE *f, const struct site *site, const char *name, const char *where, struct error *e) {
     struct error why = {ST_OK, ""};
     struct paper_choice choice = {.name = name, .tasks = "", .profile = "", .where = where};

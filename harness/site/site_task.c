@@ -317,7 +317,7 @@ static void find_same(const struct task_rows *task, struct label *same) {
         }
 }
 
-/* bins: of its table, by length and by position. */
+/* Writes a row. bins: those of its table, by length and by position. */
 static void put_row(FILE *f, const struct length_bins bins[2], const struct report_row *row, const struct label *same,
                     int first_run) {
     char command[8192];

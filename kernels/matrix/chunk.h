@@ -100,7 +100,7 @@ FORCE_INLINE void product_tiles(int tall, const struct product *p) {
     product_columns(tall, 1, p, j, columns);
 }
 
-/* For sizes that are no constants: each row of A needs a register for its address, so tiles have TILE_ROWS rows. */
+/* Computes a product of any sizes. Each row of A needs a register for its address, so tiles have TILE_ROWS rows. */
 static __attribute__((noinline, unused)) void product_of_any_size(const struct product *p) {
     product_tiles(TILE_ROWS, p);
 }
@@ -137,7 +137,7 @@ static __attribute__((noinline, unused)) void transpose(int64_t rows, int64_t co
         for (int64_t j = 0; j < columns; j += LANES) transpose_tile(from + r * ld + j, ld, to + j * ldt + r, ldt);
 }
 
-/* For rows of n reals, where n is a multiple of STATE_VECTOR, so that no remainder is left. */
+/* Scales a row of n reals. n is a multiple of STATE_VECTOR, so that no remainder is left. */
 FORCE_INLINE void scale_row(int64_t n, real factor, const real *from, real *to) {
     for (int64_t i = 0; i < n; i += LANES) lanes_to(to + i, factor * lanes_at(from + i));
 }

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* grid_width, for twins. */
+/* Like grid_width, for twins. */
 LRNN_INLINE int64_t grid_columns(const struct grid *grid, int64_t n) {
     int64_t w = 1;
     if (grid->width) return grid->width;

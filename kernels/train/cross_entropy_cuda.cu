@@ -131,7 +131,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 
 /* --- backward ----------------------------------------------------------------------------------------------------- */
 
-/* This thread's part of how many targets from begin to end are scored. */
+/* Counts this thread's share of the scored targets from begin to end. */
 static __device__ int scored_targets(int64_t begin, int64_t end, const int32_t *targets) {
     int scored = 0;
     for (int64_t r = begin + threadIdx.x; r < end; r += CUDA_THREADS) scored += targets[r] != IGNORED;
@@ -146,8 +146,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS) count_kernel(int64_t rows
     if (threadIdx.x == 0) counts[blockIdx.x] = scored;
 }
 
-/* counts NULL: of few rows, which each block counts. dlogits_factor: dlogits rounded to `products`; NULL: not
- * wanted. */
+/* Computes dlogits. counts NULL: rows are few, so each block counts them. dlogits_factor: dlogits rounded to
+ * `products`; NULL: not wanted. */
 static __global__ void __launch_bounds__(CUDA_THREADS)
     softmax_kernel(int64_t rows, int64_t V, int size, const real *logits, const int32_t *targets, int n_counts,
                    const int *counts, const real *dloss, real *dlogits, bool accumulate, void *dlogits_factor,

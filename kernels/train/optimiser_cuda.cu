@@ -108,8 +108,8 @@ static __device__ __forceinline__ void update_elements(const struct segment_list
     }
 }
 
-/* counter: of the step's last launch, whose last block counts the step, as no other reads the state any more; NULL of
- * those before. */
+/* Updates elements. Only the step's last launch has a counter: its last block counts the step, because no other block
+ * reads the state any more. */
 static __global__ void __launch_bounds__(CUDA_THREADS)
     update_kernel(struct segment_list list, struct update_block u, struct adamw_attr a, struct step_state *state,
                   unsigned *counter) {
@@ -134,7 +134,7 @@ static struct segment_list segments_from(const struct adamw_attr *a, int first) 
     return list;
 }
 
-/* Without any segment a launch counts the step. */
+/* Launches once if there is no segment, to count the step. */
 static void adamw_cuda_forward(const struct call *c, const struct exec *x) {
     const struct adamw_attr *a = adamw_attr(c);
     struct update_block u = {tensor_real(c->in[0]), tensor_real(c->in[2]), tensor_real(c->in[3]),

@@ -182,7 +182,7 @@ static void orthonormalise(int64_t m, const number *theta, number *q, number *bo
     }
 }
 
-/* B of tree_bound.h; beta 0: B = theta. */
+/* Computes B of tree_bound.h; beta 0: B = theta. */
 static void bound(int64_t m, double beta, const number *theta, number *b) {
     number q[M * M], bottom[M * M];
     if (beta > 0) orthonormalise(m, theta, q, bottom);

@@ -107,7 +107,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     return plstm_finish(g, y, o->heads);
 }
 
-/* One state on each edge. */
+/* Counts one state on each edge. */
 static int64_t state_floats(const void *inst, const struct dims *d) {
     const struct plstm_graph *o = inst;
     return graph_links_edges(o->edges, d) * d->D * (d->D / o->heads);

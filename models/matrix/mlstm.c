@@ -77,7 +77,7 @@ static void raw_gates(const struct xlstm_cell *o, struct graph *g, struct tensor
     split(g, z, 2, (int64_t[]){H, H}, raw);
 }
 
-/* h of all heads (B,T,I). */
+/* Returns h of all heads (B,T,I). */
 static struct tensor *memory(const struct xlstm_cell *o, struct graph *g, struct tensor *const qkv[3]) {
     if (!qkv[0] || !qkv[1] || !qkv[2]) return NULL;
     int64_t B = qkv[0]->dims[0], T = qkv[0]->dims[1], H = o->heads, dk = qkv[0]->dims[2] / H;

@@ -70,18 +70,18 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
 
 /* --- parameters and their start ----------------------------------------------------------------------------------- */
 
-/* i / (D - 1) - 1/2 of channel i. */
+/* Returns i / (D - 1) - 1/2 for channel i. */
 static double along_channels(int64_t i, double D) {
     return D > 1 ? (double)i / (D - 1) - 0.5 : 0;
 }
 
-/* n |n|, where n from -1 to 1 is the channel's place in its head. */
+/* Returns n |n|, where n from -1 to 1 is the channel's place in its head. */
 static double zigzag(int64_t i, int64_t dk) {
     double n = dk > 1 ? (double)(2 * (i % dk) - dk + 1) / (double)(dk - 1) : 0;
     return n * fabs(n);
 }
 
-/* 1 - (i / D)^b, a = D. */
+/* Returns 1 - (i / D)^b; a is D. */
 static double draw_mix(struct rng *r, int64_t i, double a, double b) {
     (void)r;
     return 1 - pow((double)i / a, b);
@@ -94,13 +94,13 @@ static double draw_decay(struct rng *r, int64_t i, double a, double b) {
     return -6 + 6 * pow(share, b) + 0.5 + 2.5 * zigzag(i, (int64_t)((a - D) * (1 << 17)));
 }
 
-/* a as in draw_decay. */
+/* `a` packs sizes as in draw_decay. */
 static double draw_rate(struct rng *r, int64_t i, double a, double b) {
     (void)r, (void)b;
     return -0.19 + 0.3 * zigzag(i, (int64_t)((a - floor(a)) * (1 << 17))) + 0.4 * along_channels(i, floor(a));
 }
 
-/* a = D. */
+/* `a` is D. */
 static double draw_vmix(struct rng *r, int64_t i, double a, double b) {
     (void)r, (void)b;
     return 0.73 - 0.4 * along_channels(i, a);

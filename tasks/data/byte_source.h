@@ -60,7 +60,7 @@ static inline void read_count_add(struct read_count *count, const struct byte_so
     count->unpacked += s->bytes;
 }
 
-/* Closes it; one of zeros is no error. */
+/* Closes the source; zeros are no error. */
 void source_close(struct byte_source *s);
 
 #endif

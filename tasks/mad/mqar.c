@@ -87,7 +87,7 @@ static int64_t width_of(const struct mqar *c) {
     return c->keys == KEYS_PAIRS ? 3 : 2;
 }
 
-/* In proportion to its pairs. */
+/* Counts updates, in proportion to the pairs. */
 static int64_t updates_of(const struct mqar *c, struct part p) {
     return c->updates * p.pairs / c->pairs;
 }

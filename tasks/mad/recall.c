@@ -44,7 +44,7 @@ static enum status recall_open(void *inst, uint64_t seed, struct arena *host, st
     return ST_OK;
 }
 
-/* L ids and with a single query the marker, less one for the shift. */
+/* Counts inputs: L ids, with a single query also the marker, less one for the shift. */
 static int64_t input_length(const struct recall *c) {
     return c->mad.length - (c->query == QUERY_MULTI);
 }

@@ -151,7 +151,7 @@ inline struct outer_plan outer_plan_of(const struct call *c, enum pass pass, str
     return p;
 }
 
-/* Where the heads write: all gradients but those of keys that several heads share, of which each writes its part. */
+/* Says where the heads write gradients. Of keys that several heads share, each head writes its part. */
 inline struct head_gradients head_gradients_of(const struct outer_plan &p, const struct outer_gradients &d) {
     int64_t T = p.z.T, H = p.z.heads, dk = p.z.dk, dv = p.z.dv, part = outer_partial(dk, 1);
     struct head_gradients to = {.v = {d.v, T * H * dv, H * dv, dv, d.add_v}, .gates = d};

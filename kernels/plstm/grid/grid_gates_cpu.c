@@ -45,7 +45,7 @@ FORCE_INLINE void node_p(bool ref, int64_t width, struct raw r, real *gate) {
     }
 }
 
-/* dz of the four raw values in four rows. */
+/* Computes dz of the four raw values in four rows. */
 FORCE_INLINE void node_p_gradient(bool ref, int64_t width, struct raw r, const real *d, struct scratch_rows rows) {
     const real *s = r.z[0], *t = r.z[1], *m = r.z[2], *o = r.z[3];
     real *dz = rows.at;

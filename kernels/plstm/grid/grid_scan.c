@@ -184,7 +184,7 @@ static void grid_scan_ref_forward(const struct call *c, const struct exec *exec)
         }
 }
 
-/* One node back: gradients of its gates, its parts of dq, dk and dv, and gradients of the states that enter it. */
+/* Computes a node's gradients: of its gates, its parts of dq, dk and dv, and of the states that enter it. */
 static void ref_node_backward(const struct call *c, struct ref *r, int64_t b, int64_t h, int direction, int64_t at) {
     const struct grid_scan_attr *a = grid_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);

@@ -324,7 +324,7 @@ static void add_row(int64_t n, const real *from, real *to) {
     for (int64_t i = 0; i < n; i++) to[i] += from[i];
 }
 
-/* One node: computes its read, and (r, d) from (l, u); `own` is its column. */
+/* Computes a node's read, and (r, d) from (l, u); `own` is its column. */
 static void leaf_node(const struct leaf *f, const real *gate, int64_t own, const real *l, const real *u, real *r,
                       real *d) {
     lanes rl = all_lanes(gate[GRID_RL]), ru = all_lanes(gate[GRID_RU]), ml = all_lanes(gate[GRID_ML]);

@@ -355,7 +355,7 @@ struct backward_rows {
     }
 };
 
-/* One node in reverse, node n of the stretch. */
+/* Computes gradients at node n of the stretch. */
 __device__ void backward_node(const struct grid_strips &g, const struct grid_strip &w, const struct grid_room &r,
                               const struct grid_place &p, int64_t n, struct carried right, struct carried down) {
     struct row_sizes z = g.s.z;
