@@ -429,7 +429,14 @@ static enum status run(int argc, char **argv, struct error *e) {
     if (*options && thing.describe != info_model && thing.describe != info_task)
         return fail(e, ST_USAGE, "info: '%s' has no options; leave out the text after its name", thing.name);
     if (thing.describe != info_model) TRY(refuse_of_net(thing.name, &f, e));
-    return thing.describe ? thing.describe(name[0], &f, e) : ST_OK;
+    if (thing.describe) TRY(thing.describe(name[0], &f, e));
+    for (int i = index + 1; i < n && !*options; i++) { /* S5 is a mixer, and a task */
+        struct named other_thing = thing_at(i);
+        if (strcmp(other_thing.name, thing.name) != 0 || !other_thing.describe) continue;
+        putchar('\n');
+        TRY(other_thing.describe(name[0], &f, e));
+    }
+    return ST_OK;
 }
 
 const struct command command_info = {

@@ -76,6 +76,7 @@ static const struct {
     {"info lru --backbone s5 --layers 2", 0, "  const      never trained  layers.1.norm.mean"},
     {"info lru --backbone s5 --ssm-lr-factor 0.25", 0, "  state      no   0.25      layers.0.mixer.nu"},
     {"info lru --backbone s5 --layer-scale 1", 2, "--layer-scale 1 is for --backbone mad-lm and vision"},
+    {"info s5", 0, "\n\ns5: every prefix product"}, /* a mixer, and a task */
     {"info bdlru --task s3", 0, "length=16 vocab=6\n"},
     {"info bdlru --task compression:vocab=16", 0, "  weight     yes  1         decoder."},
     {"info bdlru --task s3 --length 8", 2, "--task has a length and a vocabulary of its own"},
