@@ -33,7 +33,8 @@ static const char *next_record(const char *from) {
 enum status pack_split(struct record_pack *pack, char *text, size_t size, const char *ab, struct error *e) {
     const char *next, *path = pack->path;
     pack->text = text;
-    if (strlen(text) != size) return fail(e, ST_DATA, "%s, byte %zu: a record has no such byte: 0", path, strlen(text));
+    if (!text || strlen(text) != size)
+        return fail(e, ST_DATA, "%s, byte %zu: a record has no such byte: 0", path, text ? strlen(text) : 0);
     for (const char *at = text; at < text + size; at = next, pack->n++) {
         if (strncmp(at, begins, strlen(begins)) != 0)
             return fail(e, ST_DATA, "%s, byte %zu of what it unfolds to: expected a record, which begins with %s", path,
@@ -69,6 +70,7 @@ static enum status unfold(const char *path, const char *bytes, size_t size, char
     *text = malloc(*n + 1);
     if (!*text || inflateInit2(&z, PACK_WINDOW) != Z_OK) {
         free(*text);
+        *text = NULL;
         return fail(e, ST_MEMORY, "no memory to unfold %s", path);
     }
     z.next_out = (unsigned char *)*text;
@@ -80,6 +82,7 @@ static enum status unfold(const char *path, const char *bytes, size_t size, char
     (*text)[*n] = 0;
     if (whole) return ST_OK;
     free(*text);
+    *text = NULL;
     return fail(e, ST_DATA, "%s: expected one whole gzip file, found what zlib calls: %s", path, why);
 }
 

@@ -208,6 +208,7 @@ START_TEST(damage_to_a_pack_is_told) {
     snprintf(path, sizeof path, "%s/runs/ab.gz", out);
     id_of(1, id);
     whole = slurp(path, &size);
+    ck_assert_uint_gt(size, 0);
     for (size_t i = 0; i < 2 * size; i++) {
         char *damaged = malloc(size);
         ck_assert_ptr_nonnull(damaged);
