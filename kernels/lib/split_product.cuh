@@ -73,10 +73,14 @@ template <int COLUMNS> struct split_matrix {
         int place = tile_g() * (COLUMNS / 2) + (tile_t() ^ swap(tile_g()) ^ step % 2 * 4);
         return at[place + n * 8 * (COLUMNS / 2) + step / 2 * 8];
     }
-    /* Returns the lane's number of row 8 step + 2 t + odd: column 8 n + g. */
+    /* Returns the place of the high part of the lane's number of row 8 step + 2 t + odd: column 8 n + g. */
+    __device__ __forceinline__ uint32_t *place(int step, int odd, int n) const {
+        int pair = tile_t() * COLUMNS + (tile_g() / 2 ^ tile_t() * 2 ^ (n + odd) % 2 * 4);
+        return at[pair + (8 * step + odd) * (COLUMNS / 2) + n / 2 * 8].high + tile_g() % 2;
+    }
+    /* Returns the number there. */
     __device__ __forceinline__ struct tile_split across(int step, int odd, int n) const {
-        int place = tile_t() * COLUMNS + (tile_g() / 2 ^ tile_t() * 2 ^ (n + odd) % 2 * 4);
-        const uint32_t *high = at[place + (8 * step + odd) * (COLUMNS / 2) + n / 2 * 8].high + tile_g() % 2;
+        const uint32_t *high = place(step, odd, n);
         return {high[0], high[2]};
     }
 };

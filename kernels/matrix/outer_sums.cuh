@@ -1,27 +1,12 @@
-/* outer_sums.cuh - outer-product states on CUDA, J matrices per head: inputs and gradients, and the gradients that are
- * sums over columns. A strip (strip.cuh) is some columns of a head's states. Each strip stores its partial sums, and a
- * second kernel adds them. */
+/* outer_sums.cuh - gradients of outer-product states on CUDA, J matrices per head, that are sums over columns. A strip
+ * (strip.cuh) is some columns of a head's states. Each strip stores its partial sums, and a second kernel adds them. */
 #ifndef LRNN_KERNELS_MATRIX_OUTER_SUMS_CUH
 #define LRNN_KERNELS_MATRIX_OUTER_SUMS_CUH
 
+#include "kernels/matrix/outer_inputs.cuh"
 #include "kernels/matrix/strip.cuh"
 
 namespace {
-
-/* Inputs (B,T,...): q and k of G groups; v and the gates of H heads. source NULL means 1. If mark and direct are NULL,
- * they are equal to transition and source; the state is then read after its update. */
-struct outer_inputs {
-    const real *q, *k, *v, *source, *transition, *mark, *direct;
-    int64_t H, G;
-    int dk, J;
-    real scale;
-};
-
-/* Where the gradients are written; NULL: that gradient is not wanted. */
-struct outer_gradients {
-    real *q, *k, *v, *source, *transition, *mark, *direct;
-    bool add_q, add_k, add_v, add_source, add_transition, add_mark, add_direct;
-};
 
 /* Returns how many values a strip stores for a token: dq, dk, then the gates' gradients. */
 __host__ __device__ inline int64_t outer_partial(int64_t dk, int64_t J) {

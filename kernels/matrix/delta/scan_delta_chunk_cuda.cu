@@ -1,6 +1,7 @@
 /* scan_delta_chunk_cuda.cu - the delta rule on CUDA, 16 steps at a time (UT transform of Yang et al. 2024). Equations:
- * scan_delta_chunk_cpu.c. A chunk costs products of matrices on tensor cores (kernels/lib/tile_product.cuh), and two
- * triangular solves with one thread per column.
+ * scan_delta_chunk_cpu.c. If a block can hold a whole head, and a token has at most two steps, head_delta.cuh computes
+ * the call. Else a chunk costs products of matrices on tensor cores (kernels/lib/tile_product.cuh), and two triangular
+ * solves with one thread per column.
  *
  * A thread block has a strip of a head's state (some of its columns) in shared memory, and computes one chunk after the
  * other: T / 16 sequential chunks. Cutting a sequence into parallel segments would not pay: the transition of a segment
@@ -9,6 +10,7 @@
  * Then a first kernel computes the states before the other chunks, in parallel from all stored states. */
 #include "kernels/matrix/chunk.cuh"
 #include "kernels/matrix/delta/delta_sums.cuh"
+#include "kernels/matrix/delta/head_delta.cuh"
 
 namespace {
 
@@ -457,16 +459,24 @@ static bool scan_delta_chunk_cuda_preferred(const struct call *c) {
 
 static size_t scan_delta_chunk_cuda_workspace(const struct call *c, enum pass pass) {
     struct scratch scratch = scratch_measure(c);
-    if (pass == PASS_BACKWARD) take_scratch(c, &scratch);
+    if (pass == PASS_BACKWARD && !delta_heads_fit(c)) take_scratch(c, &scratch);
     return scratch.used;
 }
 
 static void scan_delta_chunk_cuda_forward(const struct call *c, const struct exec *x) {
+    if (delta_heads_fit(c)) {
+        delta_heads_forward(c, x);
+        return;
+    }
     walk(x, delta_inputs_of(c), shape_of(c, PASS_FORWARD), nullptr, tensor_real(c->out[1]), STATE_CHUNK,
          tensor_real(c->out[0]));
 }
 
 static void scan_delta_chunk_cuda_backward(const struct call *c, const struct exec *x) {
+    if (delta_heads_fit(c)) {
+        delta_heads_backward(c, x);
+        return;
+    }
     struct delta_inputs in = delta_inputs_of(c);
     struct strip_shape s = shape_of(c, PASS_BACKWARD);
     struct scratch scratch = scratch_of(c, PASS_BACKWARD);
@@ -486,7 +496,7 @@ const struct kernel kernel_scan_delta_chunk_cuda = {
     .name = "scan_delta_chunk_cuda",
     .op = &op_scan_delta,
     .device = DEVICE_CUDA,
-    .version = 2,
+    .version = 3,
     .inexact = true,
     .tolerance = 256,
     .applicable = scan_delta_chunk_cuda_applicable,

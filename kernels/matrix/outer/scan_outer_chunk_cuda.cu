@@ -142,12 +142,12 @@ struct outer_plan {
 
 inline struct outer_plan outer_plan_of(const struct call *c, enum pass pass, struct scratch *scratch) {
     struct outer_plan p = {.in = outer_inputs_of(c), .z = outer_shape(c)};
-    p.values = head_values(c);
+    p.values = head_values(p.z, c->place->cuda);
     int64_t segment = p.values ? head_segment(p.z) : SEGMENT;
     p.s = outer_chunks_of<single_gates>(p.z, 1, pass, segment);
     p.mid = take_between(p.z, 1, scratch, segment);
     if (pass == PASS_BACKWARD && (!p.values || p.z.groups < p.z.heads))
-        p.partial = take_partial(p.in, p.values ? head_shape(p.z) : p.s, scratch);
+        p.partial = take_partial(p.in, p.values ? head_shape(p.z, head_segment(p.z)) : p.s, scratch);
     return p;
 }
 
@@ -191,7 +191,7 @@ static void scan_outer_chunk_cuda_forward(const struct call *c, const struct exe
     }
     outer_states_between<single_gates, PASS_FORWARD>(c, x, p.in, p.s, nullptr, p.mid);
     auto launch = p.values == HEAD_KEYS ? head_forward_launch<HEAD_KEYS> : head_forward_launch<HEAD_MOST>;
-    launch(x, p.in, head_shape(p.z), p.mid, y, kept);
+    launch(x, p.in, head_shape(p.z, head_segment(p.z)), p.mid, y, kept);
 }
 
 static void scan_outer_chunk_cuda_backward(const struct call *c, const struct exec *x) {
@@ -205,9 +205,9 @@ static void scan_outer_chunk_cuda_backward(const struct call *c, const struct ex
     }
     outer_states_between<single_gates, PASS_BACKWARD>(c, x, p.in, p.s, call_dout(c, 0), p.mid);
     auto launch = p.values == HEAD_KEYS ? head_backward_launch<HEAD_KEYS> : head_backward_launch<HEAD_MOST>;
-    launch(x, p.in, head_shape(p.z), call_dout(c, 0), p.mid, kept, head_gradients_of(p, d));
+    launch(x, p.in, head_shape(p.z, head_segment(p.z)), call_dout(c, 0), p.mid, kept, head_gradients_of(p, d));
     struct outer_gradients keys = {.q = d.q, .k = d.k, .add_q = d.add_q, .add_k = d.add_k};
-    if (p.partial) outer_gradient_sums(c, x, p.in, head_shape(p.z), p.partial, keys);
+    if (p.partial) outer_gradient_sums(c, x, p.in, head_shape(p.z, head_segment(p.z)), p.partial, keys);
 }
 
 /* Tolerance: the state sums T outer products, and its products with vectors sum dk or dv terms, all in working

@@ -235,6 +235,27 @@ START_TEST(a_thread_that_ends_before_its_copies_is_found) {
 }
 END_TEST
 
+/* Every warp reads what the other one writes after two operations. In rounds, all lanes have read before one writes. */
+template <bool BARRIER> static __global__ void overwriting_kernel(float *out) {
+    float *of = (float *)cuda_host_shared();
+    int i = (int)threadIdx.x;
+    of[i] = (float)i;
+    __syncthreads();
+    float x = of[i ^ 32];
+    for (int distance = 1; distance <= 2; distance++) x += __shfl_xor_sync(0xffffffffu, x, distance);
+    if (BARRIER) __syncthreads();
+    of[i] = -1;
+    out[i] = x;
+}
+
+START_TEST(a_barrier_for_which_a_warp_must_run_ahead_is_missed) {
+    auto with = [](float *out) { launch(overwriting_kernel<true>, dim3(1), dim3(64), 64 * sizeof(float), out); };
+    auto without = [](float *out) { launch(overwriting_kernel<false>, dim3(1), dim3(64), 64 * sizeof(float), out); };
+    ck_assert(same_in_every_order(64, with));
+    ck_assert(!same_in_every_order(64, without));
+}
+END_TEST
+
 /* --- grids -------------------------------------------------------------------------------------------------------- */
 
 static __global__ void count_kernel(int *count, int *total) {
@@ -245,7 +266,7 @@ static __global__ void count_kernel(int *count, int *total) {
 }
 
 START_TEST(every_thread_of_every_block_runs_once) {
-    for (int order = 0; order < 3; order++) {
+    for (int order = 0; order <= ORDER_WARPS; order++) {
         device_array<int> count(30 * 24), total(1);
         cuda_host_set_order(order);
         launch(count_kernel, dim3(2, 5, 3), dim3(4, 3, 2), 0, count.at, total.at);
@@ -267,7 +288,7 @@ static __global__ void last_block_kernel(float *partial, unsigned *counter, floa
 
 /* Launch after launch: each leaves the counter as the next one needs it. */
 START_TEST(one_block_is_the_last_and_sees_what_all_have_stored) {
-    for (int order = 0; order < 3; order++) {
+    for (int order = 0; order <= ORDER_WARPS; order++) {
         device_array<float> partial(9), out(2);
         device_array<unsigned> counter(1);
         cuda_host_set_order(order);
@@ -446,6 +467,7 @@ Suite *check_cuda_host(void) {
     tcase_add_test(tests, a_copy_is_there_when_it_was_waited_for_and_no_sooner);
     tcase_add_test(tests, a_copy_of_nothing_is_zero);
     tcase_add_test_raise_signal(tests, a_thread_that_ends_before_its_copies_is_found, SIGABRT);
+    tcase_add_test(tests, a_barrier_for_which_a_warp_must_run_ahead_is_missed);
     tcase_add_test(tests, every_thread_of_every_block_runs_once);
     tcase_add_test(tests, one_block_is_the_last_and_sees_what_all_have_stored);
     tcase_add_test(tests, each_place_has_counters_of_its_own);

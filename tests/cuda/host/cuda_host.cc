@@ -126,7 +126,7 @@ static const std::function<void()> *body;
 static unsigned n_blocks, block_threads;       /* of a cluster, of a block */
 static unsigned n_threads, n_waiting, n_ended; /* of the cluster; waiting: at the cluster's barrier */
 static unsigned turn;                          /* whose it is: threads come round after round, in the order set */
-static bool moved;                             /* whether one went on in this round */
+static bool moved, warp_moved;                 /* whether one went on in this round, or since its warp's turn came */
 static size_t shared_bytes, most_shared;
 static bool overlaps, reaches; /* the grid: the launch before it; device memory, as one of its threads has waited */
 static int order;
@@ -188,12 +188,17 @@ static void to_fiber(fiber *f) {
 static unsigned pick(unsigned i, unsigned n) {
     if (order == 1) return n - 1 - i;
     if (order == 2) return i < n / 2 ? 2 * i + 1 : 2 * (i - n / 2);
+    if (order == ORDER_WARPS) return i % 32 + (n - 1 - i) / 32 * 32;
     return i;
 }
 
 /* NULL when all have ended. */
 static thread *next_ready(void) {
     while (n_ended < n_threads) {
+        if (order == ORDER_WARPS && turn > 0 && turn % 32 == 0) {
+            if (warp_moved) turn -= 32;
+            warp_moved = false;
+        }
         if (turn == n_threads) {
             if (!moved) cuda_host_die("all threads that have not ended wait, for threads that never come");
             turn = 0;
@@ -201,7 +206,7 @@ static thread *next_ready(void) {
         }
         thread *t = &threads[pick(turn++, n_threads)];
         if (t->state != READY) continue;
-        moved = true;
+        moved = warp_moved = true;
         return t;
     }
     return nullptr;

@@ -78,7 +78,7 @@ template <class Run> std::vector<float> result_of(size_t n, Run run) {
 /* Runs in each order; whether the results were the same in all. */
 template <class Run> bool same_in_every_order(size_t n, Run run) {
     std::vector<float> first = result_of(n, run);
-    for (int order = 1; order < 3; order++) {
+    for (int order = 1; order <= ORDER_WARPS; order++) {
         cuda_host_set_order(order);
         std::vector<float> other = result_of(n, run);
         cuda_host_set_order(0);
