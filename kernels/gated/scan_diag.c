@@ -6,6 +6,7 @@
  *   da_t = conj(h_{t-1}) G_t, summed over batch and time if a is constant
  * Complex tensors are two real planes; the gradient of z is stored as dL/dre + i dL/dim. */
 #include <inttypes.h>
+#include <math.h>
 
 #include "kernels/gated/gated.h"
 #include "kernels/lib/infer.h"
@@ -109,6 +110,9 @@ static struct heads scan_diag_heads(const struct call *c) {
     return (struct heads){tensor_cols(c->out[0]), {1, 1, 1, 1}, {1, 1}};
 }
 
+static double scan_diag_terms(const struct call *c, enum pass pass, int j);
+static double scan_diag_complex_terms(const struct call *c, enum pass pass, int j);
+
 const struct op op_scan_diag = {
     .name = "scan_diag",
     .maths = "h_t = a_t * h_{t-1} + x_t",
@@ -118,6 +122,7 @@ const struct op op_scan_diag = {
     .infer = scan_diag_infer,
     .cost = scan_diag_cost,
     .heads = scan_diag_heads,
+    .terms = scan_diag_terms,
     .sizes = "batch length blocks",
     .build = scan_diag_build,
 };
@@ -131,6 +136,7 @@ const struct op op_scan_diag_complex = {
     .infer = scan_diag_complex_infer,
     .cost = scan_diag_complex_cost,
     .heads = scan_diag_heads,
+    .terms = scan_diag_complex_terms,
     .sizes = "batch length blocks",
     .build = scan_diag_complex_build,
 };
@@ -158,13 +164,14 @@ static void scan_diag_ref_forward(const struct call *c, const struct exec *e) {
         }
 }
 
-static void scan_diag_ref_backward(const struct call *c, const struct exec *e) {
-    (void)e;
+/* Computes the gradients. If `terms` is given, it writes none; instead it sets *terms to the largest sum of magnitudes
+ * that the gradient of a constant transition has. */
+static void real_backward(const struct call *c, double *terms) {
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = c->in[1]->dims[2];
     bool constant = c->in[0]->rank == 1;
     const real *a = tensor_real(c->in[0]), *h = tensor_real(c->out[0]), *dh = call_dout(c, 0);
     for (int64_t k = 0; k < N; k++) {
-        double da_sum = 0;
+        double da_sum = 0, size = 0;
         for (int64_t b = 0; b < B; b++) {
             double carry = 0;
             for (int64_t t = T - 1; t >= 0; t--) {
@@ -172,12 +179,27 @@ static void scan_diag_ref_backward(const struct call *c, const struct exec *e) {
                 double G = dh[i] + carry, da = t > 0 ? G * h[i - N] : 0;
                 carry = a[constant ? k : i] * G;
                 da_sum += da;
-                put_gradient(c, 1, i, G);
-                if (!constant) put_gradient(c, 0, i, da);
+                size += fabs(da);
+                if (!terms) put_gradient(c, 1, i, G);
+                if (!terms && !constant) put_gradient(c, 0, i, da);
             }
         }
-        if (constant) put_gradient(c, 0, k, da_sum);
+        if (terms) *terms = fmax(*terms, constant ? size : 0);
+        if (!terms && constant) put_gradient(c, 0, k, da_sum);
     }
+}
+
+static void scan_diag_ref_backward(const struct call *c, const struct exec *e) {
+    (void)e;
+    real_backward(c, NULL);
+}
+
+/* Returns the scale of rounding errors in the gradient of a constant transition, a sum over all tokens that may cancel.
+ * Other gradients need no scale of their own. */
+static double scan_diag_terms(const struct call *c, enum pass pass, int j) {
+    double terms = 0;
+    if (pass == PASS_BACKWARD && j == 0) real_backward(c, &terms);
+    return terms;
 }
 
 static void scan_diag_complex_ref_forward(const struct call *c, const struct exec *e) {
@@ -199,14 +221,14 @@ static void scan_diag_complex_ref_forward(const struct call *c, const struct exe
         }
 }
 
-static void scan_diag_complex_ref_backward(const struct call *c, const struct exec *e) {
-    (void)e;
+/* As real_backward, for both planes of the transition. */
+static void complex_backward(const struct call *c, double *terms) {
     int64_t B = c->in[2]->dims[0], T = c->in[2]->dims[1], N = c->in[2]->dims[2];
     bool constant = c->in[0]->rank == 1;
     const real *a_re = tensor_real(c->in[0]), *a_im = tensor_real(c->in[1]);
     const real *h_re = tensor_real(c->out[0]), *h_im = tensor_real(c->out[1]);
     for (int64_t k = 0; k < N; k++) {
-        double sum_re = 0, sum_im = 0;
+        double sum_re = 0, sum_im = 0, size = 0;
         for (int64_t b = 0; b < B; b++) {
             double carry_re = 0, carry_im = 0;
             for (int64_t t = T - 1; t >= 0; t--) {
@@ -219,15 +241,29 @@ static void scan_diag_complex_ref_backward(const struct call *c, const struct ex
                 carry_im = a_re[j] * G_im - a_im[j] * G_re;
                 sum_re += da_re;
                 sum_im += da_im;
+                size += t > 0 ? hypot(h_re[i - N], h_im[i - N]) * hypot(G_re, G_im) : 0;
+                if (terms) continue;
                 put_gradient(c, 2, i, G_re);
                 put_gradient(c, 3, i, G_im);
                 if (!constant) put_gradient(c, 0, i, da_re);
                 if (!constant) put_gradient(c, 1, i, da_im);
             }
         }
-        if (constant) put_gradient(c, 0, k, sum_re);
-        if (constant) put_gradient(c, 1, k, sum_im);
+        if (terms) *terms = fmax(*terms, constant ? size : 0);
+        if (!terms && constant) put_gradient(c, 0, k, sum_re);
+        if (!terms && constant) put_gradient(c, 1, k, sum_im);
     }
+}
+
+static void scan_diag_complex_ref_backward(const struct call *c, const struct exec *e) {
+    (void)e;
+    complex_backward(c, NULL);
+}
+
+static double scan_diag_complex_terms(const struct call *c, enum pass pass, int j) {
+    double terms = 0;
+    if (pass == PASS_BACKWARD && j < 2) complex_backward(c, &terms);
+    return terms;
 }
 
 const struct kernel kernel_scan_diag_ref = {
