@@ -249,8 +249,8 @@ static void scan_diag_complex_cpu_backward(const struct call *c, const struct ex
 }
 
 /* Tolerance: the reference computes the state in double. Here every step rounds. If `a` is constant, each of the B * T
- * terms of its gradient rounds too, and their sizes are its scale (op->terms). The error grows like the square root of the number of roundings if |a| <= 1, and as
- * fast as the state if |a| > 1. */
+ * terms of its gradient rounds too, and their sizes are its scale (op->terms). The error grows like the square root of
+ * the number of roundings if |a| <= 1, and as fast as the state if |a| > 1. */
 const struct kernel kernel_scan_diag_cpu = {
     .name = "scan_diag_cpu",
     .op = &op_scan_diag,
