@@ -16,7 +16,7 @@
 #include "tests/lib/op_apart.h"
 
 #ifdef LRNN_CUDA_HOST
-enum { N_ORDERS = 3, ORDER_WARPS = 3 }; /* cuda_host.h */
+enum { N_ORDERS = 4, ORDER_WARPS = 3 }; /* cuda_host.h */
 void cuda_host_set_order(int order);
 size_t cuda_host_most_shared(void);
 #else
@@ -93,7 +93,7 @@ static void expect_same_in_orders(const struct trial_op *what, int from, int to)
     run_close(&first);
 }
 
-/* The other orders take turns: a kernel is walked at dozens of sizes, and each order sees every second one. */
+/* The other orders take turns: a kernel is walked at dozens of sizes, and each order sees every third one. */
 static bool compare_an_order(const struct kernel *k, const struct trial_op *what) {
     static int turn;
     (void)k;

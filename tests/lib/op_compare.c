@@ -241,10 +241,15 @@ static bool has_tiny_size(const struct trial_op *what) {
     return false;
 }
 
-/* In tensors of very few elements all may be what is left of a cancellation, and where gates and activations saturate
- * all slopes may vanish (1 - y with y rounded): there the incoming gradient is the measure. */
+/* Gives the least scale of a gradient. In tensors of very few elements all may be what is left of a cancellation, and
+ * where gates and activations saturate all slopes may vanish (1 - y with y rounded): there the incoming gradient is the
+ * measure. */
+static double least_scale(const struct op_run *got, const struct op_run *want) {
+    return (!got->what.like && has_tiny_size(&got->what)) || got->what.fill == FILL_WIDE ? incoming(want) : 0;
+}
+
 void expect_same_gradients(const struct op_run *got, const struct op_run *want, double tolerance, int except) {
-    double least = (!got->what.like && has_tiny_size(&got->what)) || got->what.fill == FILL_WIDE ? incoming(want) : 0;
+    double least = least_scale(got, want);
     char name[32];
     for (int i = 0; i < got->call->n_in; i++) {
         if (i == except || !input_has_grad(got->call, i)) continue;
@@ -395,7 +400,8 @@ bool compare_accumulated(const struct kernel *k, const struct trial_op *what) {
         struct difference d = compare_reals(onto.call->in[i]->grad, want, n);
         double bound = fmax(2, tolerance_of(k)) * REAL_EPSILON * scale;
         if (tolerance_of(k) > 0 && !(d.error <= bound))
-            bound = tolerance_of(k) * REAL_EPSILON * fmax(scale, gradient_terms(what, i));
+            bound =
+                tolerance_of(k) * REAL_EPSILON * fmax(scale, fmax(least_scale(&onto, &plain), gradient_terms(what, i)));
         char name[32];
         snprintf(name, sizeof name, "accumulated din[%d]", i);
         if (!(d.error <= bound)) report_difference(&onto, name, &d, bound);

@@ -186,7 +186,7 @@ static void to_fiber(fiber *f) {
 
 /* The i-th of n in the order set. */
 static unsigned pick(unsigned i, unsigned n) {
-    if (order == 1) return n - 1 - i;
+    if (order == 1 || (order == ORDER_WARPS && n % 32)) return n - 1 - i;
     if (order == 2) return i < n / 2 ? 2 * i + 1 : 2 * (i - n / 2);
     if (order == ORDER_WARPS) return i % 32 + (n - 1 - i) / 32 * 32;
     return i;
@@ -195,7 +195,7 @@ static unsigned pick(unsigned i, unsigned n) {
 /* NULL when all have ended. */
 static thread *next_ready(void) {
     while (n_ended < n_threads) {
-        if (order == ORDER_WARPS && turn > 0 && turn % 32 == 0) {
+        if (order == ORDER_WARPS && n_threads % 32 == 0 && turn > 0 && turn % 32 == 0) {
             if (warp_moved) turn -= 32;
             warp_moved = false;
         }
