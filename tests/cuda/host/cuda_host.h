@@ -502,9 +502,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
 /* --- settings of the tests ---------------------------------------------------------------------------------------- */
 
 extern "C" {
-/* Order of fibers in a block and of blocks in a grid: 0 ascending, 1 descending, 2 odd ones first. ORDER_WARPS: the last
- * warp first, each as far as it comes before the next, as it may on a device; of threads that are no whole warps, and of
- * blocks, as 1. */
+/* Order of fibers in a block and of blocks in a grid: 0 ascending, 1 descending, 2 odd ones first. ORDER_WARPS: the
+ * last warp first, each as far as it comes before the next, as it may on a device; of threads that are no whole warps,
+ * and of blocks, as 1. */
 #define ORDER_WARPS 3
 void cuda_host_set_order(int order);
 long cuda_host_launches(void); /* kernels run so far */
