@@ -51,13 +51,14 @@ def _found(folder, run_id=""):
     """The records, by their paths, of the runs that begin with run_id: from runs/ab.gz, where they follow each other,
     and from runs/ab/ID.json, which takes precedence."""
     runs, found, decoder = pathlib.Path(folder, "runs"), {}, json.JSONDecoder()
-    for path in sorted(runs.glob("??.gz")):
+    ab = run_id[:2].ljust(2, "?")
+    for path in runs.glob(f"{ab}.gz"):
         text, at = gzip.decompress(path.read_bytes()).decode("utf-8"), 0
         while at < len(text):
             record, at = decoder.raw_decode(text, at)
             found[runs / path.stem / f"{record['run']['run_id']}.json"] = record
             at += 1  # the line's end
-    for path in runs.glob("??/*.json"):
+    for path in runs.glob(f"{ab}/*.json"):
         found[path] = json.loads(path.read_text(encoding="utf-8"))
     return {path: record for path, record in sorted(found.items()) if path.name.startswith(run_id)}
 
@@ -96,7 +97,8 @@ def weights(folder, run_id):
     found = _found(folder, run_id)
     if len(found) != 1:
         raise FileNotFoundError(f"{len(found)} runs in {folder}/runs begin with '{run_id}'")
-    run = [_record(record, path) for path, record in found.items()][0]["run"]
+    (path, record), = found.items()
+    run = _record(record, path)["run"]
     if not run.get("ckpt"):
         raise FileNotFoundError(f"run {run['run_id']} kept no weights")
     return safetensors(pathlib.Path(folder, run["ckpt"]))

@@ -180,36 +180,30 @@ static char *end_of_name(char *name) {
 
 /* Prints "  --dim            model width D (1..65536); default: 128" as a paragraph under the flag's name. */
 static void man_option(const struct cli *cli, const struct option *o) {
-    char *line = NULL;
-    size_t size;
-    FILE *f = open_memstream(&line, &size);
-    if (!f) return;
-    print_option(cli, o, f);
-    if (fclose(f) == 0 && line) {
-        char *name = line + strspn(line, " "), *end = end_of_name(name);
-        const char *meaning = end + strspn(end, " ");
-        *end = 0;
-        fputs(".TP\n.B ", stdout);
-        man_text(name);
-        putchar('\n');
-        man_text(meaning);
-    }
-    free(line);
+    struct printed line;
+    if (printed_begin(&line, "a page", NULL) != ST_OK) return;
+    print_option(cli, o, line.f);
+    if (printed_end(&line, ST_OK, "a page", NULL) != ST_OK) return;
+    char *name = line.text + strspn(line.text, " "), *end = end_of_name(name);
+    const char *meaning = end + strspn(end, " ");
+    *end = 0;
+    fputs(".TP\n.B ", stdout);
+    man_text(name);
+    putchar('\n');
+    man_text(meaning);
+    free(line.text);
 }
 
 /* Prints lines without filling them. */
 static void man_lines(void (*print)(FILE *f)) {
-    char *text = NULL;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
-    if (!f) return;
-    print(f);
-    if (fclose(f) == 0 && text) {
-        fputs(".PP\n.nf\n", stdout);
-        man_text(text + strspn(text, "\n"));
-        fputs(".fi\n", stdout);
-    }
-    free(text);
+    struct printed lines;
+    if (printed_begin(&lines, "a page", NULL) != ST_OK) return;
+    print(lines.f);
+    if (printed_end(&lines, ST_OK, "a page", NULL) != ST_OK) return;
+    fputs(".PP\n.nf\n", stdout);
+    man_text(lines.text + strspn(lines.text, "\n"));
+    fputs(".fi\n", stdout);
+    free(lines.text);
 }
 
 /* --- help: both --------------------------------------------------------------------------------------------------- */

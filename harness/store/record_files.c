@@ -238,10 +238,8 @@ static enum status list_folder(struct record_list *files, const char *folder, co
 static enum status list_pack(struct record_list *files, const char *out, const char *name, struct error *e) {
     char path[PATH_BYTES];
     struct record_pack pack;
-    struct error why;
     TRY(path_format(path, sizeof path, e, "%s/runs/%s", out, name));
-    enum status status = pack_read(path, &pack, &why);
-    if (status != ST_OK) fail(e, status, "%s; restore the file, or move it away", why.text);
+    enum status status = pack_read(path, &pack, e);
     for (int i = 0; i < pack.n && status == ST_OK; i++) {
         record_path(out, pack.list[i].id, path, sizeof path);
         status = list_add(files, path, pack.list[i].id, false, pack.list[i].size, e);

@@ -221,7 +221,7 @@ static void scan_diag_complex_ref_forward(const struct call *c, const struct exe
         }
 }
 
-/* As real_backward, for both planes of the transition. */
+/* Does the same as real_backward with both planes. */
 static void complex_backward(const struct call *c, double *terms) {
     int64_t B = c->in[2]->dims[0], T = c->in[2]->dims[1], N = c->in[2]->dims[2];
     bool constant = c->in[0]->rank == 1;
@@ -260,6 +260,7 @@ static void scan_diag_complex_ref_backward(const struct call *c, const struct ex
     complex_backward(c, NULL);
 }
 
+/* Returns the same scale for both planes. */
 static double scan_diag_complex_terms(const struct call *c, enum pass pass, int j) {
     double terms = 0;
     if (pass == PASS_BACKWARD && j < 2) complex_backward(c, &terms);

@@ -58,14 +58,13 @@ enum status pack_split(struct record_pack *pack, char *text, size_t size, const 
 
 /* Unfolds a gzip file of one member, which ends with the size of its data. */
 static enum status unfold(const char *path, const char *bytes, size_t size, char **text, size_t *n, struct error *e) {
-    const unsigned char *end = (const unsigned char *)bytes + size - 4;
+    size_t most = size < PACK_MOST_BYTES / GZIP_RATIO ? size * GZIP_RATIO : PACK_MOST_BYTES;
     if (size < GZIP_LEAST) return fail(e, ST_DATA, "%s: expected gzip data, found %zu bytes", path, size);
+    const unsigned char *end = (const unsigned char *)bytes + size - 4;
     *n = end[0] | (size_t)end[1] << 8 | (size_t)end[2] << 16 | (size_t)end[3] << 24;
-    if (*n > PACK_MOST_BYTES || *n / GZIP_RATIO > size)
-        return fail(e, ST_DATA,
-                    "%s: its last bytes say that it unfolds to %zu bytes, which %zu bytes cannot, or which "
-                    "is more than the limit of %zu",
-                    path, *n, size, PACK_MOST_BYTES);
+    if (*n > most)
+        return fail(e, ST_DATA, "%s: expected that its %zu bytes unfold to at most %zu, found %zu at its end", path,
+                    size, most, *n);
     z_stream z = {.next_in = (unsigned char *)(uintptr_t)bytes, .avail_in = (unsigned)size, .avail_out = (unsigned)*n};
     *text = malloc(*n + 1);
     if (!*text || inflateInit2(&z, PACK_WINDOW) != Z_OK) {
@@ -103,9 +102,11 @@ enum status pack_read(const char *path, struct record_pack *pack, struct error *
     *pack = (struct record_pack){0};
     if (access(path, F_OK) != 0 && errno == ENOENT) return path_format(pack->path, sizeof pack->path, e, "%s", path);
     TRY(file_read(path, PACK_MOST_BYTES, &bytes, &size, e));
-    enum status status = pack_parse(pack, path, bytes, size, e);
+    struct error why;
+    enum status status = pack_parse(pack, path, bytes, size, &why);
     free(bytes);
-    return status;
+    if (status == ST_OK) return ST_OK;
+    return fail(e, status, "%s%s", why.text, status == ST_DATA ? "; restore the file, or move it away" : "");
 }
 
 void pack_free(struct record_pack *pack) {
@@ -130,8 +131,7 @@ static enum status find(const char *path, struct record_pack *pack, const struct
         struct error why;
         enum status status = pack_read(of, pack, &why);
         if (status != ST_OK) pack_free(pack);
-        if (status == ST_DATA) return fail(e, ST_FAIL, "%s; restore the file, or move it away", why.text);
-        if (status != ST_OK) return fail(e, status, "%s", why.text);
+        if (status != ST_OK) return fail(e, status == ST_DATA ? ST_FAIL : status, "%s", why.text);
     }
     const char *id = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     for (int i = 0; i < pack->n && !*found; i++)

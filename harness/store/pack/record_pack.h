@@ -30,8 +30,8 @@ struct record_pack {
 };
 
 /* Reads OUT/runs/ab.gz; n is 0 if there is no such file. The file ends with the size of its data, which bounds the
- * memory; a size that gzip cannot reach is refused. ST_DATA, with path: the file is damaged, or a record in it belongs
- * into another folder; ST_FAIL: it cannot be read. Free the pack in either case. */
+ * memory; a size that gzip cannot reach is refused. ST_DATA, with path and advice: the file is damaged, or has a record
+ * that belongs into another folder; ST_FAIL: it cannot be read. Free the pack in either case. */
 enum status pack_read(const char *path, struct record_pack *pack, struct error *e);
 void pack_free(struct record_pack *pack);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "harness/store/claim.h"
 #include "harness/store/merge.h"
@@ -241,12 +242,14 @@ START_TEST(damage_to_a_pack_is_told) {
 END_TEST
 
 static void write_pack(const char *text, size_t size) {
-    char command[2 * SCRATCH_BYTES + 64];
-    snprintf(command, sizeof command, "rm -rf '%s/runs/ab' && gzip -n > '%s/runs/ab.gz'", out, out);
-    FILE *f = popen(command, "w"); /* NOLINT(cert-env33-c) */
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/runs/ab", out);
+    scratch_remove(path);
+    snprintf(path, sizeof path, "%s/runs/ab.gz", out);
+    gzFile f = gzopen(path, "wb");
     ck_assert_ptr_nonnull(f);
-    ck_assert_uint_eq(fwrite(text, 1, size, f), size);
-    ck_assert_int_eq(pclose(f), 0);
+    ck_assert_int_eq(gzwrite(f, text, (unsigned)size), (int)size);
+    ck_assert_int_eq(gzclose(f), Z_OK);
 }
 
 /* gzip finds all of these whole. */
@@ -278,7 +281,7 @@ END_TEST
 /* 64 MB of zeros in 65 KB, whose end is changed: it says that it has 3 GB, or 16 bytes. */
 START_TEST(a_pack_unfolds_to_what_it_says_and_no_more) {
     static const unsigned char sizes[][4] = {{0, 0, 0, 0xc0}, {16, 0, 0, 0}};
-    static const char *const says[] = {"which 65", "more or less"};
+    static const char *const says[] = {"unfold to at most 6", "zlib"};
     size_t n = (size_t)64 << 20, size;
     char *zeros = calloc(n, 1), path[PATH_BYTES], *bytes;
     ck_assert_ptr_nonnull(zeros);
@@ -291,7 +294,7 @@ START_TEST(a_pack_unfolds_to_what_it_says_and_no_more) {
         memcpy(bytes + size - 4, sizes[i], 4);
         spill(path, bytes, size);
         ck_assert_int_eq(records_load(&set, out, &problem), ST_DATA);
-        ck_assert_msg(strstr(problem.text, i ? "zlib" : says[0]) != NULL, "%s", problem.text);
+        ck_assert_msg(strstr(problem.text, says[i]) != NULL, "%s", problem.text);
     }
     free(bytes);
 }
